@@ -124,13 +124,12 @@ prepared-model-check: ## it is what training gives today
 # to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
 SPEED ?= $(CURDIR)/bench/speed/.venv
 
-peers-bench: $(SPEED)/ready bench/peers/signal/.venv/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
+peers-bench: $(SPEED)/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
 	set -e; python=$(SPEED)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
 	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas bench/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
 	$(GO) build -C bench -o $$tmp/speed ./speed; \
-	$$tmp/speed -script bench/speed/peer.py -openblas $$tmp/openblas -python $$python \
-	  -features bench/peers/signal/fast.py -signal bench/peers/signal/.venv/bin/python $(BENCHFLAGS) > $$tmp/performance.md; \
+	$$tmp/speed -script bench/speed/peer.py -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
 	cp $$tmp/performance.md docs/figures/performance.md
 
 $(SPEED)/ready: bench/speed/requirements.lock

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -232,40 +232,59 @@ func featuresAgainstPeer(t *testing.T) (ours, peer float64) {
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	answers := bufio.NewReader(out)
+	ask := func(request string) []string {
+		t.Helper()
+		if _, err := fmt.Fprintln(in, request); err != nil {
+			t.Fatal(err)
+		}
+		line, err := answers.ReadString('\n')
+		words := strings.Fields(line)
+		if err != nil || len(words) < 2 || words[0] == "error:" {
+			t.Fatalf("the peer answers %q to %q: %v", line, request, err)
+		}
+		return words
+	}
+	number := func(word string) float64 {
+		t.Helper()
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 	extractor := form.NewExtractor()
 	var w window.Window
 	var x window.Features
+	open := func() {
+		if err := codec.Open(sealed, &w); err != nil {
+			t.Fatal(err)
+		}
+		extractor.Extract(&w, &x)
+	}
+	open()
+	theirValues := make(map[string]float64)
+	for words := ask("values " + file); len(words) >= 2; words = words[2:] {
+		theirValues[words[0]] = number(words[1])
+	}
+	for i, name := range form.Names() { // both count in float32: they differ by a thousandth of their size, and at least of 1
+		ours, theirs := float64(x.Values[i]), theirValues[name]
+		if _, there := theirValues[name]; !there || math.IsNaN(ours) != math.IsNaN(theirs) || math.Abs(theirs-ours) > 1e-3*max(1, math.Abs(ours)) {
+			t.Fatalf("feature %s of the peer is %v, ours is %v", name, theirs, ours)
+		}
+	}
 	var mine, theirs []float64
 	for range rounds {
-		best := time.Duration(1 << 62)
+		best := time.Duration(math.MaxInt64)
 		for range trials {
 			from, _, _ := spent.Now()
 			for range each {
-				if err := codec.Open(sealed, &w); err != nil {
-					t.Fatal(err)
-				}
-				extractor.Extract(&w, &x)
+				open()
 			}
 			to, _, _ := spent.Now()
 			best = min(best, to-from)
 		}
 		mine = append(mine, 1e3*best.Seconds()/each)
-		if _, err := fmt.Fprintf(in, "features %s %d %d\n", file, each, trials); err != nil {
-			t.Fatal(err)
-		}
-		line, err := answers.ReadString('\n')
-		if err != nil && err != io.EOF {
-			t.Fatal(err)
-		}
-		words := strings.Fields(line)
-		if len(words) != 2 {
-			t.Fatalf("the peer answers %q", line)
-		}
-		v, err := strconv.ParseFloat(words[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		theirs = append(theirs, 1e3*v/each)
+		theirs = append(theirs, 1e3*number(ask(fmt.Sprintf("features %s %d %d", file, each, trials))[1])/each)
 	}
 	slices.Sort(mine)
 	slices.Sort(theirs)

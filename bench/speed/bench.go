@@ -25,7 +25,7 @@ type bench struct {
 
 	best, avx2, portable      *peer // this program, by kernel family
 	blas, blasTwo, blasNarrow *peer // OpenBLAS on one thread, on two, and on one with its Haswell kernels
-	python, signal            *peer
+	python                    *peer
 	versions                  []string
 
 	goals  []goal
@@ -39,7 +39,7 @@ type goal struct {
 }
 
 // start starts the peers whose programs are named, and asks for their versions.
-func (b *bench) start(openblas, python, script, signal, features string) error {
+func (b *bench) start(openblas, python, script string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -58,7 +58,6 @@ func (b *bench) start(openblas, python, script, signal, features string) error {
 		{&b.blasTwo, "OpenBLAS, 2 threads", []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
 		{&b.blasNarrow, "OpenBLAS, Haswell", []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
 		{&b.python, "Python", []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{python, script}},
-		{&b.signal, "Python, features", nil, []string{signal, features}},
 	} {
 		if p.command[0] == "" {
 			continue
@@ -76,7 +75,7 @@ func (b *bench) start(openblas, python, script, signal, features string) error {
 }
 
 func (b *bench) stop() {
-	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python, b.signal} {
+	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python} {
 		if p != nil {
 			p.stop()
 		}

@@ -31,14 +31,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	openblas := flags.String("openblas", "", "program made from openblas/peer.c")
 	python := flags.String("python", "", "Python with the packages of requirements.txt")
 	script := flags.String("script", "speed/peer.py", "the Python peer")
-	signal := flags.String("signal", "", "Python with the packages of peers/signal/requirements.txt")
-	features := flags.String("features", "peers/signal/fast.py", "the Python peer for features")
 	rounds := flags.Int("rounds", 5, "rounds of every race")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	b := &bench{ctx: ctx, rounds: *rounds, log: stderr}
-	if err := b.start(*openblas, *python, *script, *signal, *features); err != nil {
+	if err := b.start(*openblas, *python, *script); err != nil {
 		return err
 	}
 	defer b.stop()
@@ -51,7 +49,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		{"costs", b.costs},
 		{"scale", b.scale},
 		{"online", b.online},
-		{"features", b.features},
 	}
 	for _, s := range sections {
 		fmt.Fprintf(stderr, "%s\n", s.name)

@@ -23,13 +23,12 @@ import (
 // that a request made again finds its data.
 func work(in io.Reader, out io.Writer) error {
 	makers := map[string]func(words []string) (task, error){
-		"gemm":     newGemm,
-		"gonum":    newGonum,
-		"train":    newTraining,
-		"pair":     newPairSearch,
-		"scan":     newScan,
-		"online":   newOnline,
-		"features": newFeatures,
+		"gemm":   newGemm,
+		"gonum":  newGonum,
+		"train":  newTraining,
+		"pair":   newPairSearch,
+		"scan":   newScan,
+		"online": newOnline,
 	}
 	made := map[string]task{}
 	answer := func(request string) (any, error) {

@@ -5,7 +5,7 @@ PyWavelets on all channels at once. What the features are: docs/reference/featur
 their values is features.py, which is written to be read, in float64.
 
     python fast.py check    compare with features.py on its test signals
-    python fast.py          answer the requests of bench/speed from standard input
+    python fast.py          answer the requests of TestGoals from standard input
 """
 
 import os
@@ -262,13 +262,10 @@ def fastest(value, windows, trials):
 
 
 def serve():
-    """Requests of bench/speed: "version", "values FILE" and "features FILE windows trials"."""
+    """Requests of TestGoals: "values FILE" and "features FILE windows trials"."""
     for line in sys.stdin:
         try:
             what, *words = line.split()
-            if what == "version":
-                print(versions(), flush=True)
-                continue
             with open(words[0], "rb") as f:
                 value = f.read()
             if what == "values":
