@@ -169,7 +169,7 @@ func (f *FFT) transform(x []Frame, w []float32, a, b []Frame) []Frame {
 // twice their transform to power, n+1 frames. It stores twice the complex numbers before n/2 in band, as many as that
 // holds. [FFT.Bin] finds others in what it returns, which is a or b; both are overwritten.
 func (f *FFT) Real(band, power, x []Frame, w []float32, a, b []Frame) []Frame {
-	check(len(band) < f.n && len(power) == f.n+1, "FFT: lengths differ")
+	check(len(band) < f.n && len(band)%2 == 0 && len(power) == f.n+1, "FFT: lengths differ")
 	z := f.transform(x, w, a, b)
 	active.frames.untangle(band, power, z, f.untangle)
 	for c := range FrameLanes {
