@@ -103,7 +103,7 @@ NUMERIC := ./internal/kernel ./pkg/classify/costsearch ./pkg/dbn ./pkg/jade ./pk
 NUMERIC_FAMILIES ?= ./internal/kernel ./pkg/dbn
 
 families: ## numeric packages with each family of kernels
-	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 $(NUMERIC_FAMILIES); done
+	set -e; for f in avx512 avx2 go; do echo "== $$f"; export FLANK_KERNEL=$$f; $(GO) test -count 1 $(NUMERIC_FAMILIES); $(GO) test -count 1 -run KeepsItsBits ./pkg/signal; done
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64: ## kernels and programs as a 64-bit ARM runs them (qemu-user)
