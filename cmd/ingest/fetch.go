@@ -24,12 +24,17 @@ import (
 type fetchCommand struct {
 	cli.ConfigFile
 	cli.OneMachine
-	From    time.Time     `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
-	To      time.Time     `name:"until" placeholder:"TIME" help:"End of the windows."`
-	Windows int           `default:"3600" help:"At most so many windows, the oldest first."`
-	Wait    time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
+	From        time.Time `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
+	To          time.Time `name:"until" placeholder:"TIME" help:"End of the windows."`
+	Windows     int       `default:"3600" help:"At most so many windows, the oldest first."`
+	cli.Waiting `set:"wait=1m"`
 	cli.Person
 	Out string `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
+}
+
+// Help is what --help says below the flags' summary.
+func (fetchCommand) Help() string {
+	return `While a machine is offline, its command waits on Kafka. The gateway may be silent for --wait.`
 }
 
 // fetchTime is how long after --wait a gateway may take for each window.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +13,9 @@ import (
 )
 
 type initCommand struct {
-	Machine string `default:"local/site/area/line/machine" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/machine)."`
-	cli.FirstBroker
-	Source string `default:"simulate" enum:"simulate,file,folder,tcp,mqtt" placeholder:"KIND" help:"Where samples come from: simulate, file, folder, tcp or mqtt (default: simulate)."`
-	Config string `default:"ingest.yaml" placeholder:"FILE" help:"File to write (default: ingest.yaml). One that is there is not overwritten."`
+	cli.NamedMachine `set:"name=machine"`
+	cli.FirstConfig  `set:"file=ingest.yaml"`
+	Source           string `default:"simulate" enum:"simulate,file,folder,tcp,mqtt" placeholder:"KIND" help:"Where samples come from: simulate, file, folder, tcp or mqtt (default: simulate)."`
 }
 
 // sourceTexts are the keys of a source of each kind.
@@ -56,8 +54,8 @@ func (f *initCommand) Run(out cli.Output) error {
 	if err := event.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
-	if host, port, err := net.SplitHostPort(f.Kafka); err != nil || host == "" || port == "" {
-		return fmt.Errorf("--kafka %q: write host:port, such as 127.0.0.1:9092", f.Kafka)
+	if err := f.CheckBroker(); err != nil {
+		return err
 	}
 	layout, length := fromTrainer(filepath.Dir(f.Config))
 	if f.Source == "simulate" {

@@ -16,15 +16,20 @@ import (
 )
 
 type inspectCommand struct {
-	File   string `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/reference/formats.md."`
-	Layout string `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
+	File string `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/reference/formats.md."`
+	cli.RecordingLayout
 	cli.RateFlag
 	cli.Moment
 	cli.LongRecording
-	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .svg."`
+	cli.PlotFile
 	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
 	cli.WearFile
+}
+
+// Help is what --help says below the flags' summary.
+func (inspectCommand) Help() string {
+	return `With --layout channels are printed in their units, with the gaps that a gateway would find.`
 }
 
 // Run prints what is in a recording.
@@ -33,7 +38,7 @@ func (f *inspectCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 {
 		return fmt.Errorf("--rate %v: must be positive", f.Rate)
 	}
-	if err := cli.CheckPlot(f.Plot); err != nil {
+	if err := f.CheckPlot(); err != nil {
 		return err
 	}
 	if len(f.Channel) > 0 && f.Plot == "" {

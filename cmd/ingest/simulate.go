@@ -18,12 +18,18 @@ import (
 )
 
 type simulateCommand struct {
-	Out string `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 65 MB of the others."`
+	cli.Destination
 	cli.Drill
 	Format string        `default:"csv" placeholder:"F" help:"csv or parquet: one file a tool and rate; tdms: one a tool (default: csv)."`
 	Tools  int           `default:"3" help:"How many of the experiment's 20 tools (default: 3)."`
 	Life   time.Duration `default:"60s" help:"Mean cutting time of a tool (default: 60s)."`
 	Hole   time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`
+}
+
+// Help is what --help says below the flags' summary.
+func (simulateCommand) Help() string {
+	return `The folder --out is new or empty. It gets files of each tool, their layouts, and wear.csv. A minute is about 300 MB of CSV,
+65 MB of the other formats.`
 }
 
 // simulatedSeed fixes every sample.

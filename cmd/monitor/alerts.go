@@ -41,11 +41,6 @@ type who struct {
 	cli.Person
 }
 
-// why says why an alarm is masked.
-type why struct {
-	Reason string `required:"" placeholder:"TEXT" help:"Why."`
-}
-
 // toolFlag names the tool of a mask.
 type toolFlag struct {
 	Tool string `placeholder:"NAME" help:"Only the alarm of this tool, in the spindle or in the magazine. Without it the machine's, with all its tools."`
@@ -59,7 +54,7 @@ type (
 	}
 	maskCommand struct {
 		who
-		why
+		cli.Why
 		toolFlag
 	}
 	unmaskCommand struct {
@@ -68,7 +63,7 @@ type (
 	}
 	shelveCommand struct {
 		who
-		why
+		cli.Why
 		For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
 	}
 )

@@ -19,10 +19,10 @@ import (
 type auditCommand struct {
 	cli.ConfigFile
 	cli.Span
-	Action  []event.Action `sep:"," placeholder:"ACTION" help:"Only these actions, such as login or acknowledge; docs/how-to/audit.md lists them."`
-	By      string         `placeholder:"NAME" help:"Only what this person did, by the name in the record."`
-	Machine string         `placeholder:"PATH" help:"Only this machine: its path or the last part of the path."`
-	Outcome string         `enum:"any,accepted,refused" default:"any" help:"any, accepted or refused (default: any)."`
+	Action []event.Action `sep:"," placeholder:"ACTION" help:"Only these actions, such as login or acknowledge; docs/how-to/audit.md lists them."`
+	By     string         `placeholder:"NAME" help:"Only what this person did, by the name in the record."`
+	cli.OnlyMachine
+	Outcome string `enum:"any,accepted,refused" default:"any" help:"any, accepted or refused (default: any)."`
 	cli.Listing
 }
 
@@ -95,7 +95,7 @@ func (f *auditCommand) wants(a event.Audit) bool {
 	case a.At.Before(f.Since), !f.Until.IsZero() && !a.At.Before(f.Until):
 	case len(f.Action) > 0 && !slices.Contains(f.Action, a.Action):
 	case !slices.Contains([]string{"", a.Actor.Name}, f.By):
-	case f.Machine != "" && !strings.HasSuffix("/"+a.Machine, "/"+f.Machine):
+	case !f.Wants(a.Machine):
 	case f.Outcome != "any" && string(a.Outcome) != f.Outcome:
 	default:
 		return true

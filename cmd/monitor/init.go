@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
-	"net"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
 )
 
 type initCommand struct {
-	cli.FirstBroker
-	Config string `default:"monitor.yaml" placeholder:"FILE" help:"File to write (default: monitor.yaml). One that is there is not overwritten."`
+	cli.FirstConfig `set:"file=monitor.yaml"`
 }
 
 const initText = `# Written by ` + "`monitor init`" + `. Every key: docs/reference/monitor.md
@@ -31,8 +29,8 @@ page: 127.0.0.1:9102    # page and /metrics
 
 // Run writes a configuration that can be used as it is.
 func (f *initCommand) Run(out cli.Output) error {
-	if host, port, err := net.SplitHostPort(f.Kafka); err != nil || host == "" || port == "" {
-		return fmt.Errorf("--kafka %q: write host:port, such as 127.0.0.1:9092", f.Kafka)
+	if err := f.CheckBroker(); err != nil {
+		return err
 	}
 	if err := cli.WriteNew("--config", cli.File{Path: f.Config, Text: fmt.Sprintf(initText, config.Text(f.Kafka))}); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 type alertsList struct {
 	cli.Listing
-	All bool `help:"List every alarm that the topic still holds, also closed ones."`
+	cli.Past
 }
 
 // Run lists alarms: those that are open or masked now, or every one.

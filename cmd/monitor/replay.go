@@ -24,9 +24,9 @@ type replayCommand struct {
 	Models []string `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
 	cli.Span
 	cli.Machines
-	Table []string `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
+	cli.FeatureTables
 	cli.WearFile
-	Format string `enum:"text,json,html" default:"text" help:"text, json or html (default: text)."`
+	cli.Listing `set:"formats=text, json, html"`
 	cli.QuietFlag
 }
 

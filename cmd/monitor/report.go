@@ -29,7 +29,7 @@ type reportCommand struct {
 	Which string `arg:"" optional:"" name:"week" help:"The week, such as 2026-W47."`
 	cli.Span
 	cli.WearFile
-	Format string `enum:"text,markdown,json" default:"text" help:"text, markdown or json (default: text)."`
+	cli.Listing `set:"formats=text, markdown, json"`
 	cli.QuietFlag
 }
 

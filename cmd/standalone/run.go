@@ -48,9 +48,9 @@ The broker is for trying out, on this computer; a plant runs Apache Kafka.`
 type flags struct {
 	BrokerOnly bool   `help:"Run only the broker, with all topics, for ingest and monitor as separate programs."`
 	Once       bool   `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
-	Replay     string `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
+	Replay     string `placeholder:"FILE" help:"Recording to replay instead of the simulated drill. Its windows are of --machine, also if it names another one."`
 	cli.Moment
-	Layout  string `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+	cli.RecordingLayout
 	Model   string `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, which is the prepared one at first."`
 	Fresh   bool   `help:"Drill a labelled history and train the model of the simulated drill from it, in place of the one in the data directory: half a minute on two cores."`
 	Results string `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`

@@ -21,7 +21,7 @@ import (
 
 type archiveCommand struct {
 	cli.Broker
-	Out         string        `required:"" placeholder:"FOLDER" help:"Where the archive is. It is made if it is not there. Its files say where to go on."`
+	cli.Destination
 	Layout      []string      `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
 	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it they wait on Kafka, and the command ends with an error once the other topics are archived."`
 	Keep        string        `placeholder:"TIME" help:"Remove days of machines whose newest message Kafka got longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
@@ -30,6 +30,9 @@ type archiveCommand struct {
 	Every       time.Duration `default:"10m" placeholder:"TIME" help:"With --follow: how long to wait between two looks at Kafka (default: 10m). Shorter times make more and smaller files until a day is over."`
 	cli.QuietFlag
 }
+
+// Help is what --help says below the flags' summary.
+func (archiveCommand) Help() string { return `The files in the folder --out say where to go on.` }
 
 // Run archives what Kafka has.
 func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {

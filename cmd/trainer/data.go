@@ -30,21 +30,26 @@ import (
 
 // inputFlags name the data that a command works on.
 type inputFlags struct {
-	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
-	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
+	Data []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
+	cli.FeatureTables
 	kafkaFlags
 	Ignore []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	cli.KeptColumns
-	Wear    string `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Labels  string `enum:"none,floor,all" default:"none" placeholder:"KIND" help:"Labels on Kafka, in addition to the labels of --wear: floor, what people said of tools; all, their answers to alarms too, of tools without another label; or none (default: none). With files, --kafka has the labels alone."`
-	Machine string `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	cli.WearFile
+	Labels string `enum:"none,floor,all" default:"none" placeholder:"KIND" help:"Labels on Kafka, in addition to the labels of --wear: floor, what people said of tools; all, their answers to alarms too, of tools without another label; or none (default: none). With files, --kafka has the labels alone."`
+	cli.OneMachine
 	cli.Moment
 	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
+// layoutFlag names another layout.
+type layoutFlag struct {
+	Layout string `placeholder:"FILE" help:"Layout file that says where the channels are in the recordings, instead of the configuration's, or of the one that the model was trained on. Of a table: of the windows that its features were computed of; trainer features writes it into its tables."`
+}
+
 // examinedFlags say of the data of an examination what the model does not know.
 type examinedFlags struct {
-	Layout       string        `placeholder:"FILE" help:"Layout file that says where the model's channels are in the recordings, if it is not as in the recordings that the model was trained on."`
+	layoutFlag
 	WindowLength time.Duration `placeholder:"TIME" help:"How long a row of a table lasts, such as 2s, if neither the configuration nor the model says so."`
 }
 
@@ -98,6 +103,7 @@ func (f inputFlags) loadFor(m *model.Model, flag, file string, of examinedFlags,
 // that m was trained on.
 func (f inputFlags) load(flag, file, layout string, m *model.Model, log zerolog.Logger) (*dataset, error) {
 	d := &dataset{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
+	f.Machine = cmp.Or(f.Machine, "local/site/area/line/machine")
 	if file != "" {
 		var err error
 		if d.Config, err = train.LoadConfig(file); err != nil {

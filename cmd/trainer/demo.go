@@ -16,7 +16,7 @@ import (
 )
 
 type demoCommand struct {
-	Model string `default:"model.flank" placeholder:"FILE" help:"Where to write the model (default: model.flank)."`
+	newModel
 }
 
 // Run trains a model of the simulated drill, for trying Flank out.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,9 +17,15 @@ import (
 
 type evaluateCommand struct {
 	examFlags
-	Alarm string `default:"k=5,n=8,threshold=0.5" placeholder:"KEY=VALUE,…" help:"When an alarm is raised: at k faulty windows of the last n that were judged, where a window is faulty from the score threshold on (default: k=5,n=8,threshold=0.5)."`
+	alarmFlag
 	cli.Listing
 	cli.QuietFlag
+}
+
+// Help is what --help says below the flags' summary.
+func (evaluateCommand) Help() string {
+	return `An alarm is raised at k faulty windows of the last n that were judged. A window is faulty from the score threshold on. Without
+--alarm that is k=5,n=8,threshold=0.5.`
 }
 
 // Run judges labelled data with a model and prints the figures.
@@ -40,7 +47,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err != nil {
 		return nil, nil, err
 	}
-	rule, err := parseAlarm(f.Alarm, &alarm.Settings{K: alarm.Default.K, N: alarm.Default.N, Threshold: alarm.Default.Threshold, Latch: true})
+	rule, err := parseAlarm(cmp.Or(f.Alarm, "k=5"), &alarm.Settings{K: alarm.Default.K, N: alarm.Default.N, Threshold: alarm.Default.Threshold, Latch: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +82,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.Named() {
-		e := evaluateCommand{examFlags: f.examFlags, Alarm: "k=5", QuietFlag: f.QuietFlag}
+		e := evaluateCommand{examFlags: f.examFlags, QuietFlag: f.QuietFlag}
 		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}

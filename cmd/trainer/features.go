@@ -16,10 +16,15 @@ import (
 
 type featuresCommand struct {
 	dataFlags
-	Out      string `required:"" placeholder:"FILE" help:"Where to write the table: .parquet, .arrow or .csv."`
-	Relative bool   `help:"Make features relative to the reference of their tool, as the classifier takes them; windows that make a reference, or are not judged, have none. Such a table is to look at: fit does not take it."`
-	Judged   bool   `help:"Leave out windows that are not judged: of a machine that is not cutting, with a sensor fault, or that make a reference. Such a table is to look at as well."`
+	cli.Destination
+	Relative bool `help:"Make features relative to the reference of their tool, as the classifier takes them; windows that make a reference, or are not judged, have none. Such a table is to look at: fit does not take it."`
+	Judged   bool `help:"Leave out windows that are not judged: of a machine that is not cutting, with a sensor fault, or that make a reference. Such a table is to look at as well."`
 	cli.QuietFlag
+}
+
+// Help is what --help says below the flags' summary.
+func (featuresCommand) Help() string {
+	return `The table is Parquet, Arrow or CSV, by the ending of --out: .parquet, .arrow or .csv.`
 }
 
 // Run writes what a model would see of recordings.

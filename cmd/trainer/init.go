@@ -31,8 +31,14 @@ type initCommand struct {
 	Tool       string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	cli.KeptColumns
 	cli.LongRecording
-	Wear string `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
-	Dir  string `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
+	cli.WearFile
+	cli.UsualDestination `set:"out=."`
+}
+
+// Help is what --help says below the flags' summary.
+func (initCommand) Help() string {
+	return `It writes layout.yaml and train.yaml into the folder --out. Files that are there are not overwritten. --wear is for
+the configuration.`
 }
 
 // Run looks into a recording, and writes a layout and a configuration for it.
@@ -59,10 +65,10 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		}
 		p.length = f.Window
 	}
-	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(f.Out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
+	layoutFile, configFile := filepath.Join(f.Out, "layout.yaml"), filepath.Join(f.Out, "train.yaml")
 	if err := cli.WriteNew("--out", cli.File{Path: layoutFile, Text: p.layoutText(s.Path)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
 		return err
 	}
@@ -305,7 +311,7 @@ func (f *initCommand) configText(p *proposal) string {
 	b.WriteString("layout: layout.yaml\n")
 	switch {
 	case f.Wear != "":
-		wear, err := filepath.Rel(f.Dir, f.Wear)
+		wear, err := filepath.Rel(f.Out, f.Wear)
 		if err != nil {
 			wear = f.Wear
 		}

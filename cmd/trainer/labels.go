@@ -23,13 +23,13 @@ type labelsCommand struct {
 
 type labelsCheckCommand struct {
 	dataFlags
-	Plot string `placeholder:"FILE" help:"Draw the time lines to a .svg."`
+	cli.PlotFile
 	cli.QuietFlag
 }
 
 // Run shows the labels of the data.
 func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
-	if err := cli.CheckPlot(f.Plot); err != nil {
+	if err := f.CheckPlot(); err != nil {
 		return err
 	}
 	job := train.Job{Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}

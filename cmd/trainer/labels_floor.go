@@ -131,14 +131,14 @@ func (f floorFlags) topic(ctx context.Context) (context.Context, bus.Config, err
 }
 
 type labelsAddCommand struct {
-	Machine string    `required:"" placeholder:"PATH" help:"Machine by its path."`
-	Tool    string    `required:"" placeholder:"NAME" help:"Tool by the name that its windows have."`
-	Life    string    `placeholder:"ID" help:"tool_life of a tool that was declared new, as results have it (default: the tool of that name that monitors saw last)."`
-	Wear    string    `placeholder:"LENGTH" help:"Maximum flank wear with its unit: 0.34mm or 340um."`
-	Mean    string    `placeholder:"LENGTH" help:"Mean flank wear with its unit."`
-	State   string    `placeholder:"WORD" help:"State of the tool, such as worn or healthy."`
-	At      time.Time `placeholder:"TIME" help:"When it was that worn, as 2026-11-02T06:00:00Z (default: now, unless --hole is given)."`
-	Hole    string    `placeholder:"NAME" help:"Hole that the tool had just ended."`
+	cli.OneMachine
+	Tool  string    `required:"" placeholder:"NAME" help:"Tool by the name that its windows have."`
+	Life  string    `placeholder:"ID" help:"tool_life of a tool that was declared new, as results have it (default: the tool of that name that monitors saw last)."`
+	Wear  string    `placeholder:"LENGTH" help:"Maximum flank wear with its unit: 0.34mm or 340um."`
+	Mean  string    `placeholder:"LENGTH" help:"Mean flank wear with its unit."`
+	State string    `placeholder:"WORD" help:"State of the tool, such as worn or healthy."`
+	At    time.Time `placeholder:"TIME" help:"When it was that worn, as 2026-11-02T06:00:00Z (default: now, unless --hole is given)."`
+	Hole  string    `placeholder:"NAME" help:"Hole that the tool had just ended."`
 	cli.Remark
 	floorFlags
 }
@@ -172,8 +172,8 @@ func (f *labelsAddCommand) Run(ctx context.Context, out cli.Output) error {
 }
 
 type labelsImportCommand struct {
-	File    string `arg:"" help:"Wear file, as --wear takes it."`
-	Machine string `placeholder:"PATH" help:"Machine of the rows that name none, by its path."`
+	File string `arg:"" help:"Wear file, as --wear takes it."`
+	cli.OneMachine
 	floorFlags
 }
 
@@ -217,8 +217,8 @@ func joinable(all []event.Label) error {
 
 type labelsListCommand struct {
 	cli.Broker
-	Machine string `placeholder:"PATH" help:"Only this machine, by its path."`
-	All     bool   `help:"Revoked labels too."`
+	cli.OnlyMachine
+	cli.Past
 	cli.Listing
 }
 
@@ -236,7 +236,7 @@ func (f *labelsListCommand) Run(ctx context.Context, out cli.Output) error {
 		fmt.Fprintf(out.Stderr, "note: %d messages of %s are not labels\n", skipped, bus.TopicLabels)
 	}
 	all = slices.DeleteFunc(all, func(l event.Label) bool {
-		return l.Revoked != nil && !f.All || f.Machine != "" && l.Machine != f.Machine
+		return l.Revoked != nil && !f.All || !f.Wants(l.Machine)
 	})
 	if f.IsJSON() {
 		return cli.PrintJSON(out.Stdout, append([]event.Label{}, all...))
@@ -271,8 +271,8 @@ func whenOf(l event.Label) string {
 }
 
 type labelsRevokeCommand struct {
-	ID     string `arg:"" help:"Id of a label, as 'trainer labels ls' prints it."`
-	Reason string `required:"" placeholder:"TEXT" help:"Why it does not count."`
+	ID string `arg:"" help:"Id of a label, as 'trainer labels ls' prints it."`
+	cli.Why
 	cli.Broker
 	cli.Person
 }

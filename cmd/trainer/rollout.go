@@ -28,7 +28,12 @@ type keysCommand struct {
 }
 
 type keysNewCommand struct {
-	Out string `default:"flank" placeholder:"NAME" help:"Name of the two files, without ending (default: flank)."`
+	cli.UsualDestination `set:"out=flank"`
+}
+
+// Help is what --help says below the flags' summary.
+func (keysNewCommand) Help() string {
+	return `The two files have the name --out, with the endings .key and .pub.`
 }
 
 // Run makes a key.
@@ -232,14 +237,33 @@ type forFlags struct {
 	Layout string `placeholder:"FINGERPRINT" help:"Layout of the machines, where it is not clear without; 'trainer models ls' prints it."`
 }
 
+// swapFlag says when machines swap: the tag `set` gives the default, "now".
+type swapFlag struct {
+	Now bool `default:"${now}" negatable:"" help:"Swap at once, and judge the tool in the spindle as if the model had been there from its first window (default: ${default}). With --no-now each machine swaps at its next tool change."`
+}
+
+// alarmFlag gives settings of the alarm.
+type alarmFlag struct {
+	Alarm string `placeholder:"KEY=VALUE,…" help:"Alarm settings, as k=3,n=5,threshold=0.6; keys as in monitor.yaml."`
+}
+
 type promoteCommand struct {
 	Model string `arg:"" help:"Id of a published model, as 'trainer models ls' prints it."`
 	forFlags
 	Shadow time.Duration `placeholder:"TIME" help:"Judge for so long as a shadow, as 48h: next to the champion, with no effect on alarms. The champion stays, and the shadow does not become champion by itself."`
-	Anyway bool          `help:"Promote also a model that cannot judge what these machines send, such as one that is trained on windows of another length. It judges once they send what it takes; until then no model judges them."`
-	Now    bool          `help:"Swap at once, and judge the tool in the spindle as if the model had been there from its first window. Without it each machine swaps at its next tool change."`
-	Alarm  string        `placeholder:"KEY=VALUE,…" help:"Alarm settings of these machines, as k=3,n=5,latch=false; keys as in monitor.yaml. What is not named stays as in the deployment; if that has no settings of its own, it is the program's default, not what monitor.yaml says. 'monitor' for what each monitor is configured to."`
+	cli.Doubted
+	swapFlag `set:"now=false"`
+	alarmFlag
 	writeFlags
+}
+
+// Help is what --help says below the flags' summary.
+func (promoteCommand) Help() string {
+	return `A model that cannot judge what these machines send, such as one that is trained on windows of another length, is promoted
+with --anyway alone. It judges once they send what it takes; until then no model judges them.
+
+Settings that --alarm does not name stay as in the deployment; if that has none of its own, they are the program's defaults, not
+what monitor.yaml says. --alarm monitor takes what each monitor is configured to.`
 }
 
 // Run makes a model a champion or a shadow.
@@ -397,7 +421,7 @@ func parseAlarm(text string, now *alarm.Settings) (*alarm.Settings, error) {
 
 type rollbackCommand struct {
 	forFlags
-	Now bool `default:"true" negatable:"" help:"Swap at once (default); --no-now swaps each machine at its next tool change."`
+	swapFlag `set:"now=true"`
 	writeFlags
 }
 

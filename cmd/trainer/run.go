@@ -96,7 +96,7 @@ type trainConfig struct {
 type dataFlags struct {
 	trainConfig
 	inputFlags
-	Layout string `placeholder:"FILE" help:"Layout file, instead of the one that the configuration names. Of a table: of the windows that its features were computed of; trainer features writes it into its tables."`
+	layoutFlag
 }
 
 func (f dataFlags) load(log zerolog.Logger) (*dataset, error) {
@@ -115,9 +115,14 @@ func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset, error) {
 	return f.loadFor(m, "--config", f.Config, f.examinedFlags, log)
 }
 
+// newModel names the file of a model that is trained.
+type newModel struct {
+	Model string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json (default: ${default})."`
+}
+
 type fitCommand struct {
 	dataFlags
-	Model string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json."`
+	newModel
 	cli.QuietFlag
 	checkpointFlags
 	metricsFlag

@@ -18,10 +18,15 @@ import (
 
 type searchCommand struct {
 	dataFlags
-	Trials int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
-	Output string `name:"out" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
+	Trials               int `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
+	cli.UsualDestination `set:"out=search.json"`
 	cli.QuietFlag
 	checkpointFlags
+}
+
+// Help is what --help says below the flags' summary.
+func (searchCommand) Help() string {
+	return `The report for programs goes to --out. What a search that is cut off has trained is kept next to it.`
 }
 
 // Run tries networks, and writes what they gain.
@@ -32,7 +37,7 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	s.Config, s.Layout, s.Inputs, s.Wear = d.Config, d.Layout, d.Inputs, d.Wear
-	base := strings.TrimSuffix(f.Output, ".json")
+	base := strings.TrimSuffix(f.Out, ".json")
 	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
 	if err != nil {
 		return err
@@ -52,8 +57,8 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := cli.PrintJSON(&text, r); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.Output, text.Bytes()); err != nil {
-		return fmt.Errorf("--out %s: %w", f.Output, err)
+	if err := atomicfile.Write(f.Out, text.Bytes()); err != nil {
+		return fmt.Errorf("--out %s: %w", f.Out, err)
 	}
 	if _, err := point.Remove(); err != nil {
 		return err

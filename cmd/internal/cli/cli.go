@@ -36,7 +36,7 @@ type common struct {
 // --config is not given, and puts the examples of a command, from the tag `example` with "; " between them, between its help and what its method Help adds.
 func Parser(flags any, name, description string, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(flags, append(options,
-		kong.Name(name), kong.Description(description), kong.Embed(new(common)), kong.Vars{"user": audit.User()},
+		kong.Name(name), kong.Description(description), kong.Embed(new(common)), kong.Vars{"user": audit.User(), "formats": "text, json", "wait": "0s"},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, prepare) }))...)
 	if err != nil {

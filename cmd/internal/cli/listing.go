@@ -5,9 +5,14 @@ import (
 	"io"
 )
 
-// Listing is the flag of commands that print a table: for people, or for programs.
+// Listing is the flag of commands that print a table: for people, or for programs. The tag `set` may give other "formats".
 type Listing struct {
-	Format string `short:"o" enum:"text,json" default:"text" help:"text or json (default: text)."`
+	Format string `short:"o" enum:"${formats}" default:"text" help:"Form of what is printed: ${enum} (default: ${default})."`
+}
+
+// Past is the flag of a list that also has alarms and labels that no longer count.
+type Past struct {
+	All bool `help:"Also list closed alarms, or revoked labels."`
 }
 
 // IsJSON reports whether a program reads the list.

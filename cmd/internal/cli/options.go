@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,9 +26,24 @@ type ConfigFile struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration that the program runs with. Most commands need only its key 'kafka'."`
 }
 
-// OneMachine is the flag of a machine of the configuration.
+// OneMachine is the flag of a machine that nothing else says.
 type OneMachine struct {
-	Machine string `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several."`
+	Machine string `placeholder:"PATH" help:"ISA-95 path of the machine, where neither the configuration nor the data say which it is."`
+}
+
+// OnlyMachine is the flag of a list about one machine.
+type OnlyMachine struct {
+	Machine string `placeholder:"PATH" help:"Only this machine: its path or the last part of the path."`
+}
+
+// Wants reports whether the list has a machine.
+func (f OnlyMachine) Wants(machine string) bool {
+	return f.Machine == "" || strings.HasSuffix("/"+machine, "/"+f.Machine)
+}
+
+// NamedMachine is the flag of a machine that always has a name: the tag `set` gives the last part, "name", of the default one.
+type NamedMachine struct {
+	Machine string `default:"local/site/area/line/${name}" placeholder:"PATH" help:"ISA-95 path of the machine (default: ${default})."`
 }
 
 // AlarmID is the argument that names an alarm.
@@ -37,20 +54,29 @@ type AlarmID struct {
 // Called is the command line as it was read. The method Run of a command may take a pointer to it.
 type Called = kong.Context
 
-// Waiting is the flag of how long a program that starts is patient.
+// Waiting is the flag of how long a command is patient; the tag `set` may give another default, "wait".
 type Waiting struct {
-	Wait time.Duration `default:"0s" help:"How long to wait for a broker, or what else is not there yet."`
+	Wait time.Duration `default:"${wait}" help:"How long to wait for a broker, a gateway, or what else is not there yet (default: ${default})."`
 }
 
-// FirstBroker is the flag of the broker in a configuration to begin with.
-type FirstBroker struct {
-	Kafka string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: 127.0.0.1:9092)."`
+// FirstConfig is the flags of a configuration to begin with: the tag `set` gives its name, "file".
+type FirstConfig struct {
+	Kafka  string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: ${default})."`
+	Config string `default:"${file}" placeholder:"FILE" help:"File to write (default: ${default}). One that is there is not overwritten."`
+}
+
+// CheckBroker reports a broker that has no host or port.
+func (f FirstConfig) CheckBroker() error {
+	if host, port, err := net.SplitHostPort(f.Kafka); err != nil || host == "" || port == "" {
+		return fmt.Errorf("--kafka %q: write host:port, such as 127.0.0.1:9092", f.Kafka)
+	}
+	return nil
 }
 
 // Drill is the flags of the simulated gun drill.
 type Drill struct {
-	Machine string   `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
-	Fault   []string `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as flatline:ch07@30s+10s or gain:thrust@30s=1.25; may be repeated. Kinds: see docs/reference/simulator.md."`
+	NamedMachine `set:"name=drill"`
+	Fault        []string `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as flatline:ch07@30s+10s or gain:thrust@30s=1.25; may be repeated. Kinds: see docs/reference/simulator.md."`
 }
 
 // Moment is the flag of when recordings began.
@@ -105,6 +131,11 @@ func (f Doubted) Ask(doubts []string, out Output) error {
 	return nil
 }
 
+// Why is the flag of a reason that must be given.
+type Why struct {
+	Reason string `required:"" placeholder:"TEXT" help:"Why."`
+}
+
 // Remark is the flag of a note.
 type Remark struct {
 	Note string `placeholder:"TEXT" help:"Why: a note for those who read the history."`
@@ -144,9 +175,42 @@ type Machines struct {
 	For string `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
 }
 
-// WearFile is the flag of the wear that alarms and signals are compared with.
+// WearFile is the flag of the wear that models learn, and that alarms and signals are compared with.
 type WearFile struct {
-	Wear string `placeholder:"FILE" help:"Wear file: the output says at which wear alarms were raised, and which were false; a plot shows what was measured."`
+	Wear string `placeholder:"FILE" help:"Wear file, with the labels (docs/how-to/labels.md), instead of the configuration's: models learn them, reports say at which wear alarms were raised, and which were false, and plots show what was measured."`
+}
+
+// RecordingLayout is the flag of where channels are in a recording.
+type RecordingLayout struct {
+	Layout string `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+}
+
+// FeatureTables is the flag of tables that a command takes.
+type FeatureTables struct {
+	Table []string `sep:"none" placeholder:"FILE" help:"Table of features, .csv, .parquet or .arrow, as 'trainer features' writes them, instead of recordings or of what Kafka has; repeat it or quote a pattern."`
+}
+
+// Destination is the flag of where a command writes.
+type Destination struct {
+	Out string `required:"" placeholder:"PATH" help:"Where to write. A folder is made if it is not there."`
+}
+
+// UsualDestination is the flag of where a command writes: the tag `set` gives the default, "out".
+type UsualDestination struct {
+	Out string `default:"${out}" placeholder:"PATH" help:"Where to write (default: ${default})."`
+}
+
+// PlotFile is the flag of a plot.
+type PlotFile struct {
+	Plot string `placeholder:"FILE" help:"Draw it to a .svg."`
+}
+
+// CheckPlot refuses a file that does not end in .svg. It takes "", where the flag is not given.
+func (f PlotFile) CheckPlot() error {
+	if f.Plot != "" && !strings.EqualFold(filepath.Ext(f.Plot), ".svg") {
+		return fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", f.Plot)
+	}
+	return nil
 }
 
 // ModelFile is the argument that names a model.

@@ -54,11 +54,3 @@ func CheckFolder(flag, path string) error {
 	}
 	return nil
 }
-
-// CheckPlot refuses a file of flag --plot that does not end in .svg. It takes "", where the flag is not given.
-func CheckPlot(path string) error {
-	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
-		return fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", path)
-	}
-	return nil
-}
