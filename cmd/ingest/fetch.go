@@ -24,17 +24,11 @@ import (
 type fetchCommand struct {
 	cli.ConfigFile
 	cli.OneMachine
-	From        time.Time `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
-	To          time.Time `name:"until" placeholder:"TIME" help:"End of the windows."`
-	Windows     int       `default:"3600" help:"At most so many windows, the oldest first."`
+	cli.Span
+	Windows     int `default:"3600" help:"At most so many windows, the oldest first."`
 	cli.Waiting `set:"wait=1m"`
 	cli.Person
 	Out string `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
-}
-
-// Help is what --help says below the flags' summary.
-func (fetchCommand) Help() string {
-	return `While a machine is offline, its command waits on Kafka. The gateway may be silent for --wait.`
 }
 
 // fetchTime is how long after --wait a gateway may take for each window.
@@ -100,9 +94,13 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 
 // command returns the command that the flags name.
 func (f *fetchCommand) command(machine string, now time.Time) (event.Command, error) {
+	until := f.Until.Time
+	if until.IsZero() && !f.Since.IsZero() {
+		until = now
+	}
 	c := event.Command{
 		ID: event.NewCommandID(), Machine: machine, Action: event.Fetch, By: f.By, Issued: now.UTC(),
-		Wanted: &event.Wanted{From: f.From, To: f.To, Windows: f.Windows},
+		Wanted: &event.Wanted{From: f.Since.Time, To: until, Windows: f.Windows},
 		Until:  now.UTC().Add(min(f.Wait+time.Duration(f.Windows)*fetchTime, event.MaxFetchWait)),
 	}
 	if f.Wait <= 0 {

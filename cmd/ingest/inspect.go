@@ -27,11 +27,6 @@ type inspectCommand struct {
 	cli.WearFile
 }
 
-// Help is what --help says below the flags' summary.
-func (inspectCommand) Help() string {
-	return `With --layout channels are printed in their units, with the gaps that a gateway would find.`
-}
-
 // Run prints what is in a recording.
 func (f *inspectCommand) Run(ctx context.Context, out cli.Output) error {
 	stdout := out.Stdout

@@ -26,12 +26,6 @@ type simulateCommand struct {
 	Hole   time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`
 }
 
-// Help is what --help says below the flags' summary.
-func (simulateCommand) Help() string {
-	return `The folder --out is new or empty. It gets files of each tool, their layouts, and wear.csv. A minute is about 300 MB of CSV,
-65 MB of the other formats.`
-}
-
 // simulatedSeed fixes every sample.
 const simulatedSeed = 1
 

@@ -30,9 +30,8 @@ type (
 )
 
 type resendCommand struct {
-	cli.ConfigFile
-	cli.OneMachine
-	Since time.Duration `required:"" help:"Send windows written in this time until now, for example 10m. Whole segment files are sent."`
+	spoolFlags
+	cli.Beginning
 }
 
 // errDamaged makes the exit code of verify.
@@ -192,9 +191,12 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 // Run sends records once more, whether they were delivered or not. It only reads the
 // spool, so `ingest run` may go on meanwhile.
 func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
+	if f.Since.IsZero() {
+		return errors.New("--since is missing: name from when on to send windows, such as --since 10m")
+	}
 	sent := 0
 	err := eachSpool(f.Config, f.Machine, out.Stderr, func(c ingest.Config, dir string, l spool.Listing) error {
-		n, err := sendAgain(ctx, f.Config, c, dir, l, time.Now().Add(-f.Since), out.Stderr)
+		n, err := sendAgain(ctx, f.Config, c, dir, l, f.Since.Time, out.Stderr)
 		sent += n
 		return err
 	})

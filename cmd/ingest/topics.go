@@ -27,21 +27,6 @@ type growCommand struct {
 	Partitions int `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
 }
 
-// Help is what --help says below the flags' summary.
-func (growCommand) Help() string {
-	return `Nothing may run meanwhile, so that each machine's state goes on where its next window comes:
-
-  1. Stop ingesters, or let them only spool: spool_only: true in ingest.yaml. Then nothing that a sensor delivers is lost.
-  2. Let the monitors judge what lies there: the page lists under System what waits. Give evidence 20 s more.
-  3. Stop the monitors, of all groups.
-  4. ingest topics grow --config ingest.yaml --partitions 128
-  5. Start the monitors, then the ingesters without spool_only.
-
-It refuses before it changes anything, and says which group still runs or has not judged everything. After that it may be
-interrupted at any moment: run it again with the same number. Until it has ended monitors do not start, and say so. Kafka
-cannot take partitions away.`
-}
-
 // written returns what each machine of the configuration writes in a day. Of a machine in mode
 // edge only sampled windows count: how many will be fetched is not known.
 func written(file string, c ingest.Config) (all []cli.Written, err error) {

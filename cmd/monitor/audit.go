@@ -36,7 +36,7 @@ func (f *auditCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	records := []event.Audit{}
-	skipped, err := audit.Read(ctx, to, f.Since, func(a event.Audit) error {
+	skipped, err := audit.Read(ctx, to, f.Since.Time, func(a event.Audit) error {
 		if f.wants(a) && !slices.ContainsFunc(records[max(0, len(records)-repeatsWithin):], func(o event.Audit) bool { return o.ID == a.ID }) {
 			records = append(records, a)
 		}
@@ -70,7 +70,7 @@ const repeatsWithin = 256
 
 // check reports flags that no record can satisfy.
 func (f *auditCommand) check() error {
-	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
+	if !f.Until.IsZero() && !f.Since.Before(f.Until.Time) {
 		return fmt.Errorf("--since %s is not before --until %s", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	for _, a := range f.Action {
@@ -92,7 +92,7 @@ func joined(actions []event.Action) string {
 // wants reports whether the flags ask for a record.
 func (f *auditCommand) wants(a event.Audit) bool {
 	switch {
-	case a.At.Before(f.Since), !f.Until.IsZero() && !a.At.Before(f.Until):
+	case a.At.Before(f.Since.Time), !f.Until.IsZero() && !a.At.Before(f.Until.Time):
 	case len(f.Action) > 0 && !slices.Contains(f.Action, a.Action):
 	case !slices.Contains([]string{"", a.Actor.Name}, f.By):
 	case !f.Wants(a.Machine):

@@ -14,22 +14,18 @@ import (
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
-type dlqFlags struct {
-	cli.ConfigFile
-}
-
 type dlqListCommand struct {
-	dlqFlags
+	cli.ConfigFile
 	cli.Listing
 }
 
 type dlqShowCommand struct {
-	dlqFlags
+	cli.ConfigFile
 	Offset int64 `arg:"" help:"Offset, as printed by 'dlq ls'."`
 }
 
 type dlqRedriveCommand struct {
-	dlqFlags
+	cli.ConfigFile
 	Offset []int64 `arg:"" optional:"" help:"Offsets, as printed by 'dlq ls'."`
 	All    bool    `help:"All dead letters."`
 }

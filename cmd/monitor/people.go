@@ -42,10 +42,15 @@ func (f audited) record(ctx context.Context, out cli.Output, action event.Action
 	cli.AuditCommand(ctx, to, program, "", out.Stderr, event.Audit{Action: action, Object: name}, err)
 }
 
+// personName names a person.
+type personName struct {
+	Name string `arg:"" help:"Name of the person, by which alarms say who answered them."`
+}
+
 type peopleAddCommand struct {
 	peopleFile
 	audited
-	Name string `arg:"" help:"Name, as alarms will say who answered them."`
+	personName
 	Role string `required:"" enum:"viewer,operator,engineer" placeholder:"ROLE" help:"viewer: looks. operator: also answers alarms. engineer: also takes alarms out of use."`
 }
 
@@ -95,7 +100,7 @@ func (f *peopleListCommand) Run(out cli.Output) error {
 type peopleRemoveCommand struct {
 	peopleFile
 	audited
-	Name string `arg:"" help:"Name, as monitor people ls prints it."`
+	personName
 }
 
 // Run removes a person from a file.

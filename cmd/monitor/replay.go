@@ -56,7 +56,7 @@ func (f *replayCommand) Run(ctx context.Context, out cli.Output) error {
 	p := f.Progress(out.Stderr)
 	defer p.Close()
 	began := time.Now()
-	span := replaySpan{f.Since, f.Until, glob, p}
+	span := replaySpan{f.Since.Time, f.Until.Time, glob, p}
 	if len(f.Table) > 0 {
 		err = replayTables(ctx, f.Table, span, team)
 	} else {
@@ -85,7 +85,7 @@ func (f *replayCommand) check(c settings) error {
 	switch {
 	case len(f.Models) != 2:
 		return fmt.Errorf("--models names %d models: name two, with a comma between them, such as --models old.flank,new.flank", len(f.Models))
-	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
+	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until.Time):
 		return fmt.Errorf("--since %s is not before --until, %s", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	if err := c.Alarm.Check(); err != nil {

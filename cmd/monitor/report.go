@@ -35,10 +35,10 @@ type reportCommand struct {
 
 // span returns the span that flags name.
 func (f *reportCommand) span(now time.Time) (since, until time.Time, err error) {
-	if until = f.Until; until.IsZero() {
+	if until = f.Until.Time; until.IsZero() {
 		until = now
 	}
-	return f.Since, until, cmp.Or(
+	return f.Since.Time, until, cmp.Or(
 		config.Wrong(f.Week || f.Which != "", "--week and --since: give one of them"),
 		config.Wrong(f.Since.IsZero(), "--until goes with --since"),
 		config.Wrong(!f.Since.Before(until), "--since %s is not before the end, %s", f.Since.Format(time.RFC3339), until.Format(time.RFC3339)))

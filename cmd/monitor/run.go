@@ -45,7 +45,7 @@ type flags struct {
 	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
 	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors." example:"monitor report --config monitor.yaml --week; monitor report --config monitor.yaml --since 2026-11-16T06:00:00Z --format markdown"`
 	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ." example:"monitor replay --config monitor.yaml --models today.flank,new.flank --since 2026-11-02T06:00:00Z --format html"`
-	Trace    traceCommand    `cmd:"" help:"Say where a window was, and when: in the spool, on the topics, among the dead letters." example:"monitor trace --config monitor.yaml acme/spore/bay2/line1/usk25/1a2b3c4d5e6f7081/42"`
+	Trace    traceCommand    `cmd:"" help:"Say where a window was, and when: on the topics, among the dead letters." more:"It looks a day back, or as far as --since says." example:"monitor trace --config monitor.yaml acme/spore/bay2/line1/usk25/1a2b3c4d5e6f7081/42"`
 	Audit    auditCommand    `cmd:"" help:"List who did what, from where, and whether it was accepted." example:"monitor audit --config monitor.yaml --since 2026-11-16T06:00:00Z; monitor audit --config monitor.yaml --by kim --outcome refused -o json"`
 	People   peopleCommand   `cmd:"" help:"Say who may log in to the page, each with a token and a role."`
 	Dlq      struct {

@@ -22,17 +22,16 @@ import (
 type archiveCommand struct {
 	cli.Broker
 	cli.Destination
-	Layout      []string      `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
-	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it they wait on Kafka, and the command ends with an error once the other topics are archived."`
-	Keep        string        `placeholder:"TIME" help:"Remove days of machines whose newest message Kafka got longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
-	KeepBytes   string        `placeholder:"SIZE" help:"Remove the oldest days of machines while the archive is larger, such as 500GB or 2TB (default: keep all)."`
-	Follow      bool          `help:"Go on until a signal comes. Without it the command ends when it has caught up, for cron."`
-	Every       time.Duration `default:"10m" placeholder:"TIME" help:"With --follow: how long to wait between two looks at Kafka (default: 10m). Shorter times make more and smaller files until a day is over."`
+	Layout      []string `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
+	SkipUnknown bool     `help:"Leave out features of layouts that no --layout names. Without it they wait on Kafka, and the command ends with an error once the other topics are archived."`
+	Keep        string   `placeholder:"TIME" help:"Remove days of machines whose newest message Kafka got longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
+	KeepBytes   string   `placeholder:"SIZE" help:"Remove the oldest days of machines while the archive is larger, such as 500GB or 2TB (default: keep all)."`
+	Follow      bool     `help:"Go on until a signal comes. It looks at Kafka every ten minutes. Without it the command ends when it has caught up, for cron."`
 	cli.QuietFlag
 }
 
-// Help is what --help says below the flags' summary.
-func (archiveCommand) Help() string { return `The files in the folder --out say where to go on.` }
+// archiveEvery is how long --follow waits between two looks at Kafka. Shorter times would make more and smaller files until a day is over.
+const archiveEvery = 10 * time.Minute
 
 // Run archives what Kafka has.
 func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {
@@ -48,9 +47,7 @@ func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {
 		cfg.KeepBytes = int64(n)
 	}
 	if a.Follow {
-		if cfg.Follow = a.Every; cfg.Follow <= 0 {
-			return fmt.Errorf("--every %v: must be positive, such as 10m", a.Every)
-		}
+		cfg.Follow = archiveEvery
 	}
 	for _, file := range a.Layout {
 		l, _, err := signal.LoadLayout(file)

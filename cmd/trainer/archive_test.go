@@ -68,15 +68,14 @@ func TestFitArchive(t *testing.T) {
 		fit + "kept/features/**/machine=acme%2Fnone/*":         "check the path",
 		fit + "kept/features/**/*.parquet --ignore thrust*":    "under `exclude` in train.yaml",
 		fit + "cut.parquet --table kept/features/**/*.parquet": "cut.parquet: it is damaged",
-		"archive --out kept":                                       "name the broker with --kafka",
-		"archive --out kept --keep 5x --kafka " + p.addr:           "such as 5y",
-		"archive --out kept --keep 0d --kafka " + p.addr:           "such as 5y",
-		"archive --out kept --keep 6m --kafka " + p.addr:           "such as 5y",
-		"archive --out kept --keep-bytes 500 --kafka " + p.addr:    "such as 500GB",
-		"archive --out kept --keep-bytes 5q --kafka " + p.addr:     "such as 500GB",
-		"archive --out kept --layout no.yaml --kafka " + p.addr:    "no.yaml",
-		"archive --out kept --follow --every 0s --kafka " + p.addr: "--every 0s",
-		"archive --kafka " + p.addr:                                "--out",
+		"archive --out kept":                                    "name the broker with --kafka",
+		"archive --out kept --keep 5x --kafka " + p.addr:        "such as 5y",
+		"archive --out kept --keep 0d --kafka " + p.addr:        "such as 5y",
+		"archive --out kept --keep 6m --kafka " + p.addr:        "such as 5y",
+		"archive --out kept --keep-bytes 500 --kafka " + p.addr: "such as 500GB",
+		"archive --out kept --keep-bytes 5q --kafka " + p.addr:  "such as 500GB",
+		"archive --out kept --layout no.yaml --kafka " + p.addr: "no.yaml",
+		"archive --kafka " + p.addr:                             "--out",
 	} {
 		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

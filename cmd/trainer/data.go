@@ -47,18 +47,18 @@ type layoutFlag struct {
 	Layout string `placeholder:"FILE" help:"Layout file that says where the channels are in the recordings, instead of the configuration's, or of the one that the model was trained on. Of a table: of the windows that its features were computed of; trainer features writes it into its tables."`
 }
 
+// noMachine is the machine of recordings that nothing names one of.
+const noMachine = "local/site/area/line/machine"
+
 // examinedFlags say of the data of an examination what the model does not know.
 type examinedFlags struct {
 	layoutFlag
-	WindowLength time.Duration `placeholder:"TIME" help:"How long a row of a table lasts, such as 2s, if neither the configuration nor the model says so."`
+	windowFlag
 }
 
-// check reports a length that cannot be.
-func (f examinedFlags) check() error {
-	if f.WindowLength < 0 {
-		return fmt.Errorf("--window-length %v: must be positive, such as 2s", f.WindowLength)
-	}
-	return nil
+// windowFlag says how long windows are.
+type windowFlag struct {
+	Window time.Duration `placeholder:"TIME" help:"Length of a window, or of the windows that rows of a table are of, such as 2s, where nothing else says it."`
 }
 
 // dataset is what inputFlags name.
@@ -76,8 +76,8 @@ type dataset struct {
 // length of 0 if neither does.
 func (d *dataset) Window(f examinedFlags) window.Spec {
 	switch {
-	case f.WindowLength > 0:
-		return window.Spec{Length: f.WindowLength}
+	case f.Window > 0:
+		return window.Spec{Length: f.Window}
 	case d.Config.Window.Said:
 		return window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}
 	}
@@ -91,8 +91,8 @@ func (f inputFlags) Named() bool {
 
 // loadFor is load of what m is examined on, with the flags for that.
 func (f inputFlags) loadFor(m *model.Model, flag, file string, of examinedFlags, log zerolog.Logger) (*dataset, error) {
-	if err := of.check(); err != nil {
-		return nil, err
+	if of.Window < 0 {
+		return nil, fmt.Errorf("--window %v: must be positive, such as 2s", of.Window)
 	}
 	return f.load(flag, file, of.Layout, m, log)
 }
@@ -103,7 +103,7 @@ func (f inputFlags) loadFor(m *model.Model, flag, file string, of examinedFlags,
 // that m was trained on.
 func (f inputFlags) load(flag, file, layout string, m *model.Model, log zerolog.Logger) (*dataset, error) {
 	d := &dataset{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
-	f.Machine = cmp.Or(f.Machine, "local/site/area/line/machine")
+	f.Machine = cmp.Or(f.Machine, noMachine)
 	if file != "" {
 		var err error
 		if d.Config, err = train.LoadConfig(file); err != nil {
@@ -179,13 +179,9 @@ func (f inputFlags) open(d *dataset, flag string, m *model.Model, log zerolog.Lo
 
 // archived returns the tables as windows if they are files of an archive.
 func (f inputFlags) archived(flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
-	var paths []string
-	for _, arg := range f.Table {
-		some, err := matchFiles("--table", arg)
-		if err != nil {
-			return in, false, err
-		}
-		paths = append(paths, some...)
+	paths, err := matchAll("--table", f.Table)
+	if err != nil {
+		return in, false, err
 	}
 	slices.Sort(paths)
 	if paths = slices.Compact(paths); len(paths) == 0 {
@@ -314,7 +310,7 @@ func (f inputFlags) check(flag, file string, layout bool) error {
 		return errors.New("--labels: they are on Kafka, name the broker with --kafka")
 	}
 	return cmp.Or(
-		config.Wrong(len(f.From)+len(f.To) > 0, "--since and --until go with --kafka, which names the broker"),
+		config.Wrong(f.Bounded(), "--since and --until go with --kafka, which names the broker"),
 		config.Wrong(f.Source != "" && f.Source != fromAuto, "--from goes with --kafka, which names the broker"),
 		config.Wrong(len(f.Keep) > 0 && len(f.Table) == 0, "--keep goes with tables: recordings have the channels of their layout"),
 		config.Wrong(len(f.Ignore) > 0 && len(f.Table) == 0, "--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml"),
@@ -394,6 +390,18 @@ func matchFiles(flag, arg string) ([]string, error) {
 		if isDir(path) {
 			return nil, fmt.Errorf("%s %s is a folder: name its files, for example '%s'", flag, path, filepath.Join(path, "*.csv"))
 		}
+	}
+	return paths, nil
+}
+
+// matchAll returns the files that arguments name.
+func matchAll(flag string, args []string) (paths []string, err error) {
+	for _, arg := range args {
+		some, err := matchFiles(flag, arg)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, some...)
 	}
 	return paths, nil
 }

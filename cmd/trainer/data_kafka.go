@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +30,7 @@ import (
 type kafkaFlags struct {
 	cli.Broker
 	Source string `name:"from" enum:"auto,windows,features" default:"auto" placeholder:"KIND" help:"What to read on Kafka: windows, which are kept for days; features, which are kept for months, and are all that a gateway in mode edge sends; or auto: windows where they are, and features of all other windows (default: auto). All three give the same model. Features are read much faster. Name --since: features of months may not fit in memory."`
-	From   string `name:"since" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset, with --from windows or features (default: the oldest that Kafka has)."`
-	To     string `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
+	cli.Span
 }
 
 // What kafkaFlags.Source may be.
@@ -41,20 +39,6 @@ const (
 	fromWindows  = "windows"
 	fromFeatures = "features"
 )
-
-// bound reads a time or an offset.
-func bound(flag, s string) (at time.Time, offset int64, err error) {
-	if s == "" {
-		return time.Time{}, 0, nil
-	}
-	if offset, err := strconv.ParseInt(s, 10, 64); err == nil && offset >= 0 {
-		return time.Time{}, offset, nil
-	}
-	if at, err := time.Parse(time.RFC3339, s); err == nil {
-		return at, 0, nil
-	}
-	return time.Time{}, 0, fmt.Errorf("%s %s: neither a time nor an offset: write 2026-11-02T06:00:00Z, or a number", flag, s)
-}
 
 // topicReader reads the windows of topics once: the windows themselves, or their features.
 type topicReader struct {
@@ -106,27 +90,18 @@ func (f kafkaFlags) input(flag string, log zerolog.Logger) (train.Input, error) 
 }
 
 func (f kafkaFlags) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
-	r = &topicReader{flag: flag, log: log}
+	r = &topicReader{flag: flag, log: log, from: f.Since.Time, to: f.Until.Time}
 	if r.cfg, err = f.Bus("flank-trainer"); err != nil {
-		return nil, err
-	}
-	if r.from, r.part.From, err = bound("--since", f.From); err != nil {
-		return nil, err
-	}
-	if r.to, r.part.To, err = bound("--until", f.To); err != nil {
 		return nil, err
 	}
 	if !r.from.IsZero() {
 		r.part.Since = r.from.Add(-bus.ClockMargin) // Kafka got no window before it began
 	}
-	switch offsets := r.part.From > 0 || r.part.To > 0; {
-	case f.Source == fromFeatures:
+	switch f.Source {
+	case fromFeatures:
 		r.topics = []string{bus.TopicFeatures}
-	case f.Source == fromWindows || offsets:
+	case fromWindows:
 		r.topics = []string{bus.TopicWindows}
-		if f.Source != fromWindows {
-			log.Info().Msgf("an offset is a place in one topic: reads %s alone; write times, or --from features, for features", bus.TopicWindows)
-		}
 	default:
 		r.topics = []string{bus.TopicWindows, bus.TopicFeatures}
 	}

@@ -12,7 +12,7 @@ import (
 
 // namesWindows reports whether flags ask for windows or features, and not for labels alone.
 func (f inputFlags) namesWindows() bool {
-	return len(f.Data)+len(f.Table)+len(f.More) > 0 || cmp.Or(f.Source, fromAuto) != fromAuto || f.From != "" || f.To != ""
+	return len(f.Data)+len(f.Table)+len(f.More) > 0 || cmp.Or(f.Source, fromAuto) != fromAuto || f.Bounded()
 }
 
 // LoadLabels finds labels that came after m was trained, and what data flags name next to them. Of Kafka it takes labels alone,

@@ -59,21 +59,17 @@ type windows struct {
 
 // read reads those that the arguments name, files or patterns.
 func (t *tables) read(args []string) error {
-	var paths []string
+	paths, err := matchAll("--table", args)
+	if err != nil {
+		return err
+	}
 	var size int64
-	for _, arg := range args {
-		some, err := matchFiles("--table", arg)
+	for _, path := range paths {
+		info, err := os.Stat(path)
 		if err != nil {
-			return err
+			return fmt.Errorf("--table: %w", err)
 		}
-		for _, path := range some {
-			info, err := os.Stat(path)
-			if err != nil {
-				return fmt.Errorf("--table: %w", err)
-			}
-			size += info.Size()
-		}
-		paths = append(paths, some...)
+		size += info.Size()
 	}
 	t.bySum = make(map[string]string)
 	if of, err := t.ofRecordings(paths); err != nil || of {

@@ -22,12 +22,6 @@ type evaluateCommand struct {
 	cli.QuietFlag
 }
 
-// Help is what --help says below the flags' summary.
-func (evaluateCommand) Help() string {
-	return `An alarm is raised at k faulty windows of the last n that were judged. A window is faulty from the score threshold on. Without
---alarm that is k=5,n=8,threshold=0.5.`
-}
-
 // Run judges labelled data with a model and prints the figures.
 func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
 	_, r, err := f.examine(ctx, out.Stderr)

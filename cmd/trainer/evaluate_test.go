@@ -186,8 +186,13 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %v, %v: %s", args, err, statErr, out)
 		}
 	}
-	if _, _, err := trainer(t, "export onnx m.flank --out gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--out gone/m.onnx") {
-		t.Error(err)
+	for args, want := range map[string]string{
+		"export onnx m.flank --out gone/m.onnx": "--out gone/m.onnx",
+		"export pmml m.flank":                   `must be one of "onnx","safetensors"`,
+	} {
+		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }
 
@@ -351,7 +356,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 	for args, want := range map[string]string{
 		"--data renamed.csv":                     `renamed.csv: no column "rms", which the layout names as a channel: the header has "id", "level", and 2 more, the layout "rms", "power": correct one of them, or give the file that belongs to this layout; it is read as the recordings that the model was trained on: if its columns or format are different, say so in a layout file and name it with --layout`,
 		"--layout other.yaml --data renamed.csv": "other.yaml: model does not fit",
-		"--data tools.csv --window-length=-2s":   "--window-length -2s: must be positive",
+		"--data tools.csv --window=-2s":          "--window -2s: must be positive",
 		"--layout no.yaml --data tools.csv":      "no.yaml",
 		"--quiet --data tools.csv --table t.csv": "not from both at once",
 	} {
@@ -401,12 +406,12 @@ func TestHoursOfTables(t *testing.T) {
 		}
 	}
 	for args, want := range map[string][]string{
-		"--model said.flank --table new.csv":                          {"time     rows of 2s, as the model was trained on\n", " h of healthy cutting"},
-		"--model silent.flank --table new.csv":                        {"note: it is not known how long a window lasts, so that there are no hours and no false alarms an hour: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table", " windows\n"},
-		"--model silent.flank --table new.csv --window-length 4s":     {"time     rows of 4s, as the configuration or the flag says\n"},
-		"--model silent.flank --table new.csv --config said.yaml":     {"time     rows of 2s, as the configuration or the flag says\n"},
-		"--model silent.flank --table started.csv":                    {"time     rows of 3s, by the column start\n"},
-		"--model silent.flank --table started.csv --window-length 4s": {"time     rows of 4s, as the configuration or the flag says, one every 3s by the column start\n"},
+		"--model said.flank --table new.csv":                      {"time     rows of 2s, as the model was trained on\n", " h of healthy cutting"},
+		"--model silent.flank --table new.csv":                    {"note: it is not known how long a window lasts, so that there are no hours and no false alarms an hour: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window 2s, or a column `start` in the table", " windows\n"},
+		"--model silent.flank --table new.csv --window 4s":        {"time     rows of 4s, as the configuration or the flag says\n"},
+		"--model silent.flank --table new.csv --config said.yaml": {"time     rows of 2s, as the configuration or the flag says\n"},
+		"--model silent.flank --table started.csv":                {"time     rows of 3s, by the column start\n"},
+		"--model silent.flank --table started.csv --window 4s":    {"time     rows of 4s, as the configuration or the flag says, one every 3s by the column start\n"},
 	} {
 		out, _, err := trainer(t, "evaluate --quiet "+args)
 		for _, w := range want {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -11,13 +12,14 @@ import (
 )
 
 type featureNamesCommand struct {
-	Layout string        `arg:"" optional:"" help:"Layout file; without one the gun drill's."`
-	Window time.Duration `default:"1s" help:"Length of a window, as window.length of ingest.yaml."`
+	Layout string `arg:"" optional:"" help:"Layout file; without one the gun drill's."`
+	windowFlag
 }
 
 // Run prints the names of the features that messages of tcm.features.v1 have of a layout, in
 // their order, and the fingerprint by which readers know these messages.
 func (f *featureNamesCommand) Run(out cli.Output) error {
+	f.Window = cmp.Or(f.Window, time.Second)
 	layout := signal.GunDrill()
 	if f.Layout != "" {
 		var err error

@@ -22,11 +22,6 @@ type featuresCommand struct {
 	cli.QuietFlag
 }
 
-// Help is what --help says below the flags' summary.
-func (featuresCommand) Help() string {
-	return `The table is Parquet, Arrow or CSV, by the ending of --out: .parquet, .arrow or .csv.`
-}
-
 // Run writes what a model would see of recordings.
 func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 	if _, err := table.FormatOf(f.Out); err != nil {

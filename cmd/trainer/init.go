@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
@@ -24,21 +23,15 @@ import (
 type initCommand struct {
 	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md, or a quoted pattern such as 'runs/*.csv': the first one is looked into. Others like it need no layout of their own."`
 	cli.RateFlag
-	Skip       int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
-	TimeFormat string        `placeholder:"FORMAT" help:"How dates are written, such as D/M/YYYY hh:mm:ss, where day and month may change places."`
-	Decimal    string        `placeholder:"comma|point" help:"What is before the decimals of numbers, where it is not found."`
-	Window     time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
-	Tool       string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
+	Skip       int    `placeholder:"LINES" help:"Lines before the header, where they are not found."`
+	TimeFormat string `placeholder:"FORMAT" help:"How dates are written, such as D/M/YYYY hh:mm:ss, where day and month may change places."`
+	Decimal    string `placeholder:"comma|point" help:"What is before the decimals of numbers, where it is not found."`
+	windowFlag
+	Tool string `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	cli.KeptColumns
 	cli.LongRecording
 	cli.WearFile
 	cli.UsualDestination `set:"out=."`
-}
-
-// Help is what --help says below the flags' summary.
-func (initCommand) Help() string {
-	return `It writes layout.yaml and train.yaml into the folder --out. Files that are there are not overwritten. --wear is for
-the configuration.`
 }
 
 // Run looks into a recording, and writes a layout and a configuration for it.

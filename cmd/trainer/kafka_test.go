@@ -206,7 +206,7 @@ func TestPartsOfATopic(t *testing.T) {
 		t.Errorf("--kafka-config: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{
-		fit + "--kafka " + broker + " --since yesterday":                                         "--since yesterday: neither a time nor an offset",
+		fit + "--kafka " + broker + " --since yesterday":                                         `--since: "yesterday": write a time such as`,
 		fit + "--kafka " + broker + " --since 2030-01-01T00:00:00Z":                              "no windows between --since and --until: Kafka has windows from 2026-11-02T06:00:01Z to 2026-11-02T06:02:00Z",
 		fit + "--kafka " + broker + " --since 2026-11-02T06:01:00Z --until 2026-11-02T06:00:30Z": "Kafka has windows from 2026-11-02T06:00:01Z",
 		"labels check --quiet --config train.yaml --kafka " + broker:                             "--wear FILE",
@@ -215,12 +215,12 @@ func TestPartsOfATopic(t *testing.T) {
 		fit + "--kafka-config kafka.yaml --kafka " + broker:                                      "give one of them",
 		fit + "--kafka-config open.yaml":                                                         "without `tls`",
 		fit + "--kafka-config absent.yaml":                                                       "absent.yaml",
-		fit + "--data tools.csv --since 3":                                                       "--since and --until go with --kafka",
+		fit + "--data tools.csv --since 3h":                                                      "--since and --until go with --kafka",
 		"fit --quiet --wear wear.csv --kafka " + broker:                                          "is a window of layout",
 		"fit --quiet --config train.yaml --kafka " + broker:                                      "--wear FILE",
-		fit + "--kafka nowhere:x --since 1":                                                      "nowhere:x",
+		fit + "--kafka nowhere:x --since 1h":                                                     "nowhere:x",
 		"evaluate --quiet --model absent.flank --kafka 127.0.0.1:1":                              "absent.flank",
-		"fit --quiet --config train.yaml --kafka " + broker + " --until=-1":                      "--until -1",
+		"fit --quiet --config train.yaml --kafka " + broker + " --until=-1":                      `--until: "-1": write a time`,
 	} {
 		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

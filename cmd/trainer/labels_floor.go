@@ -30,7 +30,7 @@ type floorFlags struct {
 
 // give puts labels on Kafka, once any doubts are answered, and records that.
 func (f floorFlags) give(ctx context.Context, out cli.Output, made func(labels.Seen) ([]event.Label, error)) error {
-	ctx, cfg, err := f.topic(ctx)
+	ctx, cfg, err := topicFlags{Broker: f.Broker}.bus(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,16 +126,11 @@ func recordLabels(ctx context.Context, cfg bus.Config, by string, out cli.Output
 	cli.AuditCommand(ctx, cfg, program, by, out.Stderr, record, because(ctx, err))
 }
 
-func (f floorFlags) topic(ctx context.Context) (context.Context, bus.Config, error) {
-	return topicFlags{Broker: f.Broker}.bus(ctx)
-}
-
 type labelsAddCommand struct {
 	cli.OneMachine
 	Tool  string    `required:"" placeholder:"NAME" help:"Tool by the name that its windows have."`
 	Life  string    `placeholder:"ID" help:"tool_life of a tool that was declared new, as results have it (default: the tool of that name that monitors saw last)."`
 	Wear  string    `placeholder:"LENGTH" help:"Maximum flank wear with its unit: 0.34mm or 340um."`
-	Mean  string    `placeholder:"LENGTH" help:"Mean flank wear with its unit."`
 	State string    `placeholder:"WORD" help:"State of the tool, such as worn or healthy."`
 	At    time.Time `placeholder:"TIME" help:"When it was that worn, as 2026-11-02T06:00:00Z (default: now, unless --hole is given)."`
 	Hole  string    `placeholder:"NAME" help:"Hole that the tool had just ended."`
@@ -145,6 +140,9 @@ type labelsAddCommand struct {
 
 // Run adds a label.
 func (f *labelsAddCommand) Run(ctx context.Context, out cli.Output) error {
+	if f.Machine == "" {
+		return errors.New("--machine is missing: name the machine by its path")
+	}
 	return f.give(ctx, out, func(seen labels.Seen) ([]event.Label, error) {
 		name, err := plain.Name(f.Tool)
 		if err != nil {
@@ -154,18 +152,12 @@ func (f *labelsAddCommand) Run(ctx context.Context, out cli.Output) error {
 		if l.At.IsZero() && l.Hole == "" {
 			l.At = time.Now().UTC().Truncate(time.Second)
 		}
-		for _, w := range []struct {
-			flag, text string
-			to         **float64
-		}{{"--wear", f.Wear, &l.WearUM}, {"--mean", f.Mean, &l.WearMeanUM}} {
-			if w.text == "" {
-				continue
-			}
-			um, err := event.ParseWear(w.text)
+		if f.Wear != "" {
+			um, err := event.ParseWear(f.Wear)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", w.flag, err)
+				return nil, fmt.Errorf("--wear: %w", err)
 			}
-			*w.to = &um
+			l.WearUM = &um
 		}
 		return []event.Label{l}, nil
 	})

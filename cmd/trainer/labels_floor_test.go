@@ -48,6 +48,7 @@ func TestLabelsOnKafka(t *testing.T) {
 		{add + "--wear 340mm", "", "expected 0 to 10 mm"},
 		{add + "--wear 0.34um --at 2026-11-02T05:00:00Z", "", "is it in mm?"},
 		{add, "", "say how worn the tool was"},
+		{"labels add --tool T8 --state worn --kafka " + p.addr, "", "--machine is missing: name the machine by its path"},
 		{add + "--state worn --tool T9", "", "no monitor remembers tool T9 of acme/usk25; it has T8"},
 		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25, acme/usk26"},
 		{add + "--state worn --machine acme/drill --anyway", "acme/drill", ""},
@@ -67,7 +68,7 @@ func TestLabelsOnKafka(t *testing.T) {
 			id = strings.Fields(strings.SplitN(out, "\n", 2)[1])[0]
 		}
 	}
-	for args, want := range map[string]int{"": 6, "--all": 7, "--machine acme/usk25": 4} {
+	for args, want := range map[string]int{"": 6, "--all": 7, "--machine acme/usk25": 4, "--machine usk25": 4, "--machine k25": 0} {
 		out, stderr, err := trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
 		var all []event.Label
 		if err != nil || json.Unmarshal([]byte(out), &all) != nil || len(all) != want || !strings.Contains(stderr, "1 messages of tcm.labels.v1 are not labels") {

@@ -324,20 +324,22 @@ func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
 }
 
 type modelsDiff struct {
-	A string `arg:"" help:"Id of a published model, or a model file."`
-	B string `arg:"" help:"The model to compare with."`
+	Models []string `arg:"" name:"model" help:"Two models: ids of published ones, or files."`
 	topicFlags
 }
 
 // Run compares two models.
 func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
+	if len(f.Models) != 2 {
+		return fmt.Errorf("%d models: name two to compare", len(f.Models))
+	}
 	var (
 		topic  *deploy.Topic
 		alarms [2]string
 		all    [2][]fact
 		models [2]*model.Model
 	)
-	for i, name := range []string{f.A, f.B} {
+	for i, name := range f.Models {
 		m, err := model.Load(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			if topic == nil {

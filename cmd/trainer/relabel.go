@@ -17,7 +17,7 @@ import (
 
 type relabelCommand struct {
 	examFlags
-	Out string `placeholder:"FILE" help:"Where to write the new model; its card is written next to it as .report.html, the report for programs as .report.json (default: the name of --model with .relabelled before its ending)."`
+	besideModel
 	cli.QuietFlag
 }
 

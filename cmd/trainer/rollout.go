@@ -24,16 +24,11 @@ import (
 )
 
 type keysCommand struct {
-	New keysNewCommand `cmd:"" help:"Make a key: NAME.key signs and stays with you, NAME.pub goes to every monitor." example:"trainer keys new --out plant"`
+	New keysNewCommand `cmd:"" help:"Make a key: NAME.key signs and stays with you, NAME.pub goes to every monitor." more:"The two files have the name --out, with the endings .key and .pub." example:"trainer keys new --out plant"`
 }
 
 type keysNewCommand struct {
 	cli.UsualDestination `set:"out=flank"`
-}
-
-// Help is what --help says below the flags' summary.
-func (keysNewCommand) Help() string {
-	return `The two files have the name --out, with the endings .key and .pub.`
 }
 
 // Run makes a key.
@@ -255,15 +250,6 @@ type promoteCommand struct {
 	swapFlag `set:"now=false"`
 	alarmFlag
 	writeFlags
-}
-
-// Help is what --help says below the flags' summary.
-func (promoteCommand) Help() string {
-	return `A model that cannot judge what these machines send, such as one that is trained on windows of another length, is promoted
-with --anyway alone. It judges once they send what it takes; until then no model judges them.
-
-Settings that --alarm does not name stay as in the deployment; if that has none of its own, they are the program's defaults, not
-what monitor.yaml says. --alarm monitor takes what each monitor is configured to.`
 }
 
 // Run makes a model a champion or a shadow.

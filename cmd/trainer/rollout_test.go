@@ -252,10 +252,11 @@ func TestRolloutErrors(t *testing.T) {
 		"promote m --key flank.key --kafka " + addr:                                  "missing flags: --for=GLOB",
 		"models show m --kafka " + addr:                                              "neither a published model nor a change",
 		"models diff a.flank c.flank --kafka " + addr:                                "c.flank: it is not on tcm.models.v1",
-		"models diff a.flank c.flank":                                                "c.flank is not a file",
-		"models rm change/1-00000000 --key flank.key --kafka " + addr:                "is not a record that is refused",
-		"models ls --kafka " + addr + " --kafka-config x":                            "give one of them",
-		"models ls --kafka " + addr + " --public-key a.flank":                        "holds no public key",
+		"models diff a.flank":                                         "1 models: name two to compare",
+		"models diff a.flank c.flank":                                 "c.flank is not a file",
+		"models rm change/1-00000000 --key flank.key --kafka " + addr: "is not a record that is refused",
+		"models ls --kafka " + addr + " --kafka-config x":             "give one of them",
+		"models ls --kafka " + addr + " --public-key a.flank":         "holds no public key",
 	} {
 		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

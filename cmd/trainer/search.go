@@ -24,11 +24,6 @@ type searchCommand struct {
 	checkpointFlags
 }
 
-// Help is what --help says below the flags' summary.
-func (searchCommand) Help() string {
-	return `The report for programs goes to --out. What a search that is cut off has trained is kept next to it.`
-}
-
 // Run tries networks, and writes what they gain.
 func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}}

@@ -51,8 +51,8 @@ func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	p := f.Progress(out.Stderr)
 	defer p.Close()
-	r := shadowReader{trials: compare.NewTrials(f.Group, f.Since, labels), machines: glob, to: to, progress: p}
-	if err := r.read(ctx, f.Since); err != nil {
+	r := shadowReader{trials: compare.NewTrials(f.Group, f.Since.Time, labels), machines: glob, to: to, progress: p}
+	if err := r.read(ctx, f.Since.Time); err != nil {
 		return because(ctx, err)
 	}
 	p.Close()

@@ -55,7 +55,7 @@ func TestTune(t *testing.T) {
 		err := run(t.Context(), append([]string{"tune", "--config", "monitor.yaml", "--quiet"}, args...), &stdout, &stderr)
 		return stdout.String(), err
 	}
-	out, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s")
+	out, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window", "1s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,20 +71,20 @@ func TestTune(t *testing.T) {
 	if err := os.WriteFile("monitor.yaml", []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s")
+	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window", "1s")
 	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
 		t.Errorf("with what was chosen: %v\n%s", err, again)
 	}
 	writeFiles(t, "healthy.csv", tunedTable(h), "kafka.yaml", "kafka: {brokers: [kafka1:9092]}\n", "wrong.yaml", "alarm: {m: 3}\n", "bad.yaml", "alarm: {n: 99}\n")
 	for _, tc := range []struct{ args, want string }{
-		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
+		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
 		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},
 		{"--table healthy.csv --budget 1", "none of 1 tools turns faulty"},
 		{"--table tools.csv --budget 1_per_8h --hold-out", "does not say how it was trained"},
 		{"--table nothing.csv --budget 1_per_8h", "nothing.csv"},
 		{"--data tools.csv --budget 1_per_8h --layout no.yaml", "no.yaml"},
 		{"--data tools.csv --budget 1_per_8h --layout no.yaml", "no.yaml"},
-		{"--table tools.csv --budget 1_per_8h --window-length=-1s", "--window-length -1s: must be positive"},
+		{"--table tools.csv --budget 1_per_8h --window=-1s", "--window -1s: must be positive"},
 		{"--budget 1_per_8h", "no data: name"},
 		{"--table tools.csv --budget 1_per_8h --model no.flank", "no.flank"},
 		{"--table tools.csv --budget 1_per_8h --config no.yaml", "open no.yaml"},

@@ -195,7 +195,7 @@ func (f *watchCommand) sumOf(due []*asked, d *dataset) (string, error) {
 		return "", err
 	}
 	fmt.Fprintf(h, "%s\n%+v\n", config, d.Wear)
-	fmt.Fprintf(h, "%q %q %q %q %q %q %q %q %q %q %v\n", f.Source, f.From, f.To, f.Data, f.Table, f.More, f.Ignore, f.Keep, f.Layout, f.Machine, f.Start)
+	fmt.Fprintf(h, "%q %q %q %q %q %q %q %q %q %q %v\n", f.Source, f.Since.Text, f.Until.Text, f.Data, f.Table, f.More, f.Ignore, f.Keep, f.Layout, cmp.Or(f.Machine, noMachine), f.Start)
 	for _, m := range due {
 		fmt.Fprintf(h, "%s %s %s\n", m.For, m.Layout, m.Champion)
 	}

@@ -432,8 +432,8 @@ func TestSumOfCandidate(t *testing.T) {
 		"nothing":    {func(*watchCommand) {}, true},
 		"broker":     {func(f *watchCommand) { f.Brokers = []string{"a:1"} }, true},
 		"an archive": {func(f *watchCommand) { f.Table = []string{"a/**/*.parquet"} }, false},
-		"since":      {func(f *watchCommand) { f.From = "2026-11-02T06:00:00Z" }, false},
-		"until":      {func(f *watchCommand) { f.To = "2026-11-02T06:00:00Z" }, false},
+		"since":      {func(f *watchCommand) { f.Since.Text = "720h" }, false},
+		"until":      {func(f *watchCommand) { f.Until.Text = "2026-11-02T06:00:00Z" }, false},
 		"from":       {func(f *watchCommand) { f.Source = "features" }, false},
 		"recordings": {func(f *watchCommand) { f.Data = []string{"a.csv"} }, false},
 	} {

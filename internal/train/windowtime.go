@@ -17,7 +17,7 @@ type windowTime struct {
 }
 
 // noLength says why a table has no hours, and what to do about it.
-const noLength = "nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table"
+const noLength = "nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window 2s, or a column `start` in the table"
 
 // windowTime returns how long the windows of the exam last. Windows of recordings are as
 // long as the model's. Rows of tables are as long as the exam says, or as the model was

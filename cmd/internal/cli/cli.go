@@ -33,7 +33,7 @@ type common struct {
 }
 
 // Parser returns the parser of a program. It takes the configuration of a command from TCM_CONFIG if
-// --config is not given, and puts the examples of a command, from the tag `example` with "; " between them, between its help and what its method Help adds.
+// --config is not given, and puts the examples of a command, from the tag `example` with "; " between them, between its help and what its tag `more` or its method Help adds.
 func Parser(flags any, name, description string, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(flags, append(options,
 		kong.Name(name), kong.Description(description), kong.Embed(new(common)), kong.Vars{"user": audit.User(), "formats": "text, json", "wait": "0s"},
@@ -58,7 +58,7 @@ func prepare(node kong.Visitable, next kong.Next) error {
 			for e := range strings.SplitSeq(n.Tag.Get("example"), "; ") {
 				fmt.Fprintf(&b, "  %s\n", e)
 			}
-			n.Detail = strings.TrimSuffix(b.String()+"\n"+n.Detail, "\n")
+			n.Detail = strings.TrimSuffix(b.String()+"\n"+n.Tag.Get("more")+n.Detail, "\n")
 		}
 	}
 	return next(nil)

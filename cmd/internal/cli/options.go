@@ -21,15 +21,98 @@ import (
 	"golang.org/x/term"
 )
 
-// ConfigFile is the flag of the configuration that the program runs with.
-type ConfigFile struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration that the program runs with. Most commands need only its key 'kafka'."`
-}
-
-// OneMachine is the flag of a machine that nothing else says.
-type OneMachine struct {
-	Machine string `placeholder:"PATH" help:"ISA-95 path of the machine, where neither the configuration nor the data say which it is."`
-}
+// Flags that several commands have. A tag `set` where a struct is embedded gives what differs.
+type (
+	// ConfigFile is the flag of the configuration that the program runs with.
+	ConfigFile struct {
+		Config string `required:"" placeholder:"FILE" help:"Configuration that the program runs with. Most commands need only its key 'kafka'."`
+	}
+	// OneMachine is the flag of a machine that nothing else says.
+	OneMachine struct {
+		Machine string `placeholder:"PATH" help:"ISA-95 path of the machine, where neither the configuration nor the data say which it is."`
+	}
+	// NamedMachine is the flag of a machine that always has a name: the tag `set` gives the last part, "name", of the default one.
+	NamedMachine struct {
+		Machine string `default:"local/site/area/line/${name}" placeholder:"PATH" help:"ISA-95 path of the machine (default: ${default})."`
+	}
+	// AlarmID is the argument that names an alarm.
+	AlarmID struct {
+		ID string `arg:"" help:"Alarm id as 'alerts ls --all' prints it, or a machine: its path or the last part of the path."`
+	}
+	// Waiting is the flag of how long a command is patient; the tag `set` may give another default, "wait".
+	Waiting struct {
+		Wait time.Duration `default:"${wait}" help:"How long to wait for a broker, a gateway, or what else is not there yet (default: ${default})."`
+	}
+	// Drill is the flags of the simulated gun drill.
+	Drill struct {
+		NamedMachine `set:"name=drill"`
+		Fault        []string `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as flatline:ch07@30s+10s or gain:thrust@30s=1.25; may be repeated. Kinds: see docs/reference/simulator.md."`
+	}
+	// Moment is the flag of when recordings began.
+	Moment struct {
+		Start signal.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
+	}
+	// LongRecording is the flag of how much of a long recording is read.
+	LongRecording struct {
+		All bool `help:"Read all of a long recording, and not its beginning and some pieces."`
+	}
+	// KeptColumns is the flag of columns that are not left out.
+	KeptColumns struct {
+		Keep []string `sep:"none" placeholder:"COLUMN" help:"Take this column, also if it seems to count rows or time, to be a setting of each tool, or wear; may be given again."`
+	}
+	// RateFlag is the flag of the rate of a recording.
+	RateFlag struct {
+		Rate float64 `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
+	}
+	// Person is the flag of who acts.
+	Person struct {
+		By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
+	}
+	// Why is the flag of a reason that must be given.
+	Why struct {
+		Reason string `required:"" placeholder:"TEXT" help:"Why."`
+	}
+	// Remark is the flag of a note.
+	Remark struct {
+		Note string `placeholder:"TEXT" help:"Why: a note for those who read the history."`
+	}
+	// VerboseFlag is the flag of the log.
+	VerboseFlag struct {
+		Verbose bool `help:"Log more."`
+	}
+	// Machines is the flag that chooses machines.
+	Machines struct {
+		For string `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+	}
+	// WearFile is the flag of the wear that models learn, and that alarms and signals are compared with.
+	WearFile struct {
+		Wear string `placeholder:"FILE" help:"Wear file, with the labels (docs/how-to/labels.md), instead of the configuration's: models learn them, reports say at which wear alarms were raised, and which were false, and plots show what was measured."`
+	}
+	// RecordingLayout is the flag of where channels are in a recording.
+	RecordingLayout struct {
+		Layout string `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+	}
+	// FeatureTables is the flag of tables that a command takes.
+	FeatureTables struct {
+		Table []string `sep:"none" placeholder:"FILE" help:"Table of features, .csv, .parquet or .arrow, as 'trainer features' writes them, instead of recordings or of what Kafka has; repeat it or quote a pattern."`
+	}
+	// Destination is the flag of where a command writes.
+	Destination struct {
+		Out string `required:"" placeholder:"PATH" help:"Where to write: a file, or a folder, which is made if it is not there."`
+	}
+	// UsualDestination is the flag of where a command writes: the tag `set` gives the default, "out".
+	UsualDestination struct {
+		Out string `default:"${out}" placeholder:"PATH" help:"Where to write (default: ${default})."`
+	}
+	// ModelFile is the argument that names a model.
+	ModelFile struct {
+		Model string `arg:"" help:"Model file."`
+	}
+	// Beginning is the flag of when a stretch of time begins.
+	Beginning struct {
+		Since Instant `placeholder:"TIME" help:"Leave out what is from before this time: 2026-11-16T06:00:00Z, or 24h for so long ago."`
+	}
+)
 
 // OnlyMachine is the flag of a list about one machine.
 type OnlyMachine struct {
@@ -41,23 +124,8 @@ func (f OnlyMachine) Wants(machine string) bool {
 	return f.Machine == "" || strings.HasSuffix("/"+machine, "/"+f.Machine)
 }
 
-// NamedMachine is the flag of a machine that always has a name: the tag `set` gives the last part, "name", of the default one.
-type NamedMachine struct {
-	Machine string `default:"local/site/area/line/${name}" placeholder:"PATH" help:"ISA-95 path of the machine (default: ${default})."`
-}
-
-// AlarmID is the argument that names an alarm.
-type AlarmID struct {
-	ID string `arg:"" help:"Alarm id as 'alerts ls --all' prints it, or a machine: its path or the last part of the path."`
-}
-
 // Called is the command line as it was read. The method Run of a command may take a pointer to it.
 type Called = kong.Context
-
-// Waiting is the flag of how long a command is patient; the tag `set` may give another default, "wait".
-type Waiting struct {
-	Wait time.Duration `default:"${wait}" help:"How long to wait for a broker, a gateway, or what else is not there yet (default: ${default})."`
-}
 
 // FirstConfig is the flags of a configuration to begin with: the tag `set` gives its name, "file".
 type FirstConfig struct {
@@ -71,37 +139,6 @@ func (f FirstConfig) CheckBroker() error {
 		return fmt.Errorf("--kafka %q: write host:port, such as 127.0.0.1:9092", f.Kafka)
 	}
 	return nil
-}
-
-// Drill is the flags of the simulated gun drill.
-type Drill struct {
-	NamedMachine `set:"name=drill"`
-	Fault        []string `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as flatline:ch07@30s+10s or gain:thrust@30s=1.25; may be repeated. Kinds: see docs/reference/simulator.md."`
-}
-
-// Moment is the flag of when recordings began.
-type Moment struct {
-	Start signal.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
-}
-
-// LongRecording is the flag of how much of a long recording is read.
-type LongRecording struct {
-	All bool `help:"Read all of a long recording, and not its beginning and some pieces."`
-}
-
-// KeptColumns is the flag of columns that are not left out.
-type KeptColumns struct {
-	Keep []string `sep:"none" placeholder:"COLUMN" help:"Take this column, also if it seems to count rows or time, to be a setting of each tool, or wear; may be given again."`
-}
-
-// RateFlag is the flag of the rate of a recording.
-type RateFlag struct {
-	Rate float64 `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
-}
-
-// Person is the flag of who acts.
-type Person struct {
-	By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
 }
 
 // Doubted is the flag of a command that asks before it does what may be a mistake.
@@ -131,21 +168,6 @@ func (f Doubted) Ask(doubts []string, out Output) error {
 	return nil
 }
 
-// Why is the flag of a reason that must be given.
-type Why struct {
-	Reason string `required:"" placeholder:"TEXT" help:"Why."`
-}
-
-// Remark is the flag of a note.
-type Remark struct {
-	Note string `placeholder:"TEXT" help:"Why: a note for those who read the history."`
-}
-
-// VerboseFlag is the flag of the log.
-type VerboseFlag struct {
-	Verbose bool `help:"Log more."`
-}
-
 // QuietFlag is the flag of progress.
 type QuietFlag struct {
 	Quiet bool `help:"Show no progress."`
@@ -159,46 +181,33 @@ func (f QuietFlag) Progress(w io.Writer) *Progress {
 	return NewProgress(w)
 }
 
-// Beginning is the flag of when a stretch of time begins.
-type Beginning struct {
-	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+// Instant is a time that a person writes, also by how long ago it was.
+type Instant struct {
+	time.Time
+	Text string // as it was written
+}
+
+// UnmarshalText reads a time by RFC 3339, or a duration, which it counts back from now.
+func (i *Instant) UnmarshalText(text []byte) (err error) {
+	i.Text = string(text)
+	if ago, wrong := time.ParseDuration(i.Text); wrong == nil && ago >= 0 {
+		i.Time = time.Now().Add(-ago)
+		return nil
+	}
+	if i.Time, err = time.Parse(time.RFC3339, i.Text); err != nil {
+		return fmt.Errorf("%q: write a time such as 2026-11-16T06:00:00Z, or how long ago it was, such as 24h", text)
+	}
+	return nil
 }
 
 // Span is the flags of a stretch of time.
 type Span struct {
 	Beginning
-	Until time.Time `placeholder:"TIME" help:"Leave out what began then or later (default: now)."`
+	Until Instant `placeholder:"TIME" help:"Leave out what is from this time or later, written like --since (default: now)."`
 }
 
-// Machines is the flag that chooses machines.
-type Machines struct {
-	For string `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
-}
-
-// WearFile is the flag of the wear that models learn, and that alarms and signals are compared with.
-type WearFile struct {
-	Wear string `placeholder:"FILE" help:"Wear file, with the labels (docs/how-to/labels.md), instead of the configuration's: models learn them, reports say at which wear alarms were raised, and which were false, and plots show what was measured."`
-}
-
-// RecordingLayout is the flag of where channels are in a recording.
-type RecordingLayout struct {
-	Layout string `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
-}
-
-// FeatureTables is the flag of tables that a command takes.
-type FeatureTables struct {
-	Table []string `sep:"none" placeholder:"FILE" help:"Table of features, .csv, .parquet or .arrow, as 'trainer features' writes them, instead of recordings or of what Kafka has; repeat it or quote a pattern."`
-}
-
-// Destination is the flag of where a command writes.
-type Destination struct {
-	Out string `required:"" placeholder:"PATH" help:"Where to write. A folder is made if it is not there."`
-}
-
-// UsualDestination is the flag of where a command writes: the tag `set` gives the default, "out".
-type UsualDestination struct {
-	Out string `default:"${out}" placeholder:"PATH" help:"Where to write (default: ${default})."`
-}
+// Bounded reports whether the stretch begins or ends somewhere.
+func (f Span) Bounded() bool { return !f.Since.IsZero() || !f.Until.IsZero() }
 
 // PlotFile is the flag of a plot.
 type PlotFile struct {
@@ -211,11 +220,6 @@ func (f PlotFile) CheckPlot() error {
 		return fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", f.Plot)
 	}
 	return nil
-}
-
-// ModelFile is the argument that names a model.
-type ModelFile struct {
-	Model string `arg:"" help:"Model file."`
 }
 
 // Broker is the flags of how to reach Kafka where there is no configuration.
