@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/testkit/await"
@@ -114,5 +116,26 @@ func TestFetch(t *testing.T) {
 	}
 	if files, _ := filepath.Glob("elsewhere/*-0.arrow"); len(files) != 1 {
 		t.Errorf("files %v", files)
+	}
+}
+
+// Without --until a fetch is of windows up to now, and a beginning must be given.
+func TestFetchUntilNow(t *testing.T) {
+	now := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	at := func(ago time.Duration) cli.Instant { return cli.Instant{Time: now.Add(-ago)} }
+	for name, tc := range map[string]struct {
+		span  cli.Span
+		until time.Time // zero: it is an error
+	}{
+		"since alone": {cli.Span{Beginning: cli.Beginning{Since: at(time.Minute)}}, now},
+		"both":        {cli.Span{Beginning: cli.Beginning{Since: at(time.Hour)}, Until: at(time.Minute)}, now.Add(-time.Minute)},
+		"until alone": {cli.Span{Until: at(time.Minute)}, time.Time{}},
+		"neither":     {},
+	} {
+		f := fetchCommand{Span: tc.span, Windows: 10, Waiting: cli.Waiting{Wait: time.Minute}, Person: cli.Person{By: "kim"}}
+		c, err := f.command("a/b/c/d/e", now)
+		if (err != nil) != tc.until.IsZero() || err == nil && !c.Wanted.To.Equal(tc.until) {
+			t.Errorf("%s: until %v, %v", name, c.Wanted.To, err)
+		}
 	}
 }

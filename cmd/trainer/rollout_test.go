@@ -246,6 +246,7 @@ func TestRolloutErrors(t *testing.T) {
 		"publish a.flank --key flank.pub --kafka " + addr:                            "others may read this private key",
 		"publish a.flank --key flank.key --kafka 127.0.0.1:1":                        "no answer from Kafka at 127.0.0.1:1",
 		"publish a.flank --key flank.key --public-key flank.key --kafka " + addr:     "holds a private key",
+		"promote m --for ** --no-now --key flank.key --kafka " + addr:                "model m: it is not on tcm.models.v1",
 		"promote m --for ** --key flank.key --kafka " + addr:                         "model m: it is not on tcm.models.v1",
 		"promote m --for ** --shadow=-1h --key flank.key --kafka " + addr:            "must be positive",
 		"promote m --for ** --shadow 1h --alarm k=1 --key flank.key --kafka " + addr: "leave it out",
