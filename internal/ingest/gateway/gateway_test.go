@@ -792,36 +792,37 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// A window in the spool has its trace, and when it was acquired.
-func TestWindowInSpool(t *testing.T) {
+// A window is found in the spool, with its trace and when it was acquired. It is not an error if
+// the spool does not have it. A folder that is not there, or is not a machine's, is one: a person has named it.
+func TestFindWindow(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	began := time.Now().Truncate(time.Second)
 	g := p.replay(p.record("day.csv", 0, 20))
-	dir, epoch := spool.Dir(g.cfg.SpoolDir), window.FormatEpoch(g.spool.Epoch())
-	l, err := spool.List(dir)
-	if err != nil || len(l.Segments) == 0 {
-		t.Fatal(l, err)
+	dir, epoch := g.cfg.SpoolDir, g.spool.Epoch()
+	found, err := spool.Find(dir, epoch, 7)
+	if err != nil || found == nil {
+		t.Fatal(found, err)
 	}
-	n := uint64(0)
-	for _, s := range l.Segments {
-		_, err := spool.Walk(dir, s, func(r spool.Record) error {
-			var m bus.Message
-			if err := m.UnmarshalBinary(r.Payload); err != nil {
-				return err
-			}
-			trace := event.TraceParent(event.WindowType, event.WindowID(lathe, epoch, r.Seq))
-			if envelope.AcquiredAt(&m).Before(began) || m.Time.IsZero() || string(m.Header(event.TraceHeader)) != trace || r.Seq != n {
-				t.Errorf("record %d: %+v", r.Seq, m.Headers)
-			}
-			n++
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	var m bus.Message
+	if err := m.UnmarshalBinary(found.Payload); err != nil {
+		t.Fatal(err)
+	}
+	trace := event.TraceParent(event.WindowType, event.WindowID(lathe, window.FormatEpoch(epoch), 7))
+	if !found.Delivered || envelope.AcquiredAt(&m).Before(began) || found.Segment == "" || m.Time.IsZero() || string(m.Header(event.TraceHeader)) != trace {
+		t.Errorf("%+v", found)
+	}
+	for _, tc := range []struct {
+		dir        string
+		epoch, seq uint64
+	}{{dir, epoch, 20}, {dir, 0x0123456789abcdef, 7}} {
+		if found, err := spool.Find(tc.dir, tc.epoch, tc.seq); found != nil || err != nil {
+			t.Errorf("%+v: %+v, %v", tc, found, err)
 		}
 	}
-	if n != 20 {
-		t.Errorf("%d windows", n)
+	for _, other := range []string{dir + "-gone", filepath.Dir(dir)} {
+		if _, err := spool.Find(other, epoch, 7); err == nil || !strings.Contains(err.Error(), "name the folder of the machine") {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
 }

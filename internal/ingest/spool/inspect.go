@@ -2,8 +2,10 @@ package spool
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -197,4 +199,38 @@ func (w *walk) damage(from, to int64) {
 		w.check.Damaged = from
 	}
 	w.check.DamagedBytes += to - from
+}
+
+// Found is a record of a spool that someone has asked for.
+type Found struct {
+	Record
+	Segment   string // its file
+	Delivered bool   // as the cursor file has it
+}
+
+// Find looks for a record in the folder at path, which may be in use, and changes nothing. It
+// returns nil if the spool does not have the record, and an error if the folder has no spool.
+func Find(path string, epoch, seq uint64) (found *Found, err error) {
+	disk := Dir(path)
+	l, err := List(disk)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(l.Segments) == 0 {
+		return nil, errors.New("it has no files of a spool: name the folder of the machine, as ingest.yaml has it under spool")
+	}
+	for i, s := range l.Segments {
+		later := i+1 < len(l.Segments) && l.Segments[i+1].Epoch == epoch && l.Segments[i+1].First <= seq
+		if s.Epoch != epoch || s.First > seq || later {
+			continue
+		}
+		_, err = Walk(disk, s, func(r Record) error {
+			if r.Seq == seq {
+				r.Payload = slices.Clone(r.Payload)
+				found = &Found{r, s.Name, epoch != l.Epoch || seq < l.Acked}
+			}
+			return nil
+		})
+		if errors.Is(err, fs.ErrNotExist) { // it was delivered and removed
+			err = nil
+		}
+	}
+	return found, err
 }
