@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // A window is followed from the topic of windows to its result and alert, or to the dead letters;
@@ -121,5 +124,52 @@ func TestTraceExample(t *testing.T) {
 	id := words[len(words)-1]
 	if _, _, _, ok := event.SplitWindowID(id); !ok {
 		t.Errorf("%s is not the id of a window", id)
+	}
+}
+
+// trace --spool says of a window that the spool keeps where it is, when it was acquired, and whether Kafka has it.
+func TestTraceInSpool(t *testing.T) {
+	dir := t.TempDir()
+	s, _, err := spool.Open(dir, spool.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquired := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	for range 2 {
+		m := bus.Message{Topic: bus.TopicWindows, Key: "m", Time: acquired, Headers: []bus.Header{{Key: event.TraceHeader, Value: []byte("00-1-2-01")}}, Value: []byte{1}}
+		envelope.SetAcquired(&m, acquired)
+		if _, err := s.Append(m.AppendBinary(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ack(0); err != nil {
+		t.Fatal(err)
+	}
+	epoch := window.FormatEpoch(s.Epoch())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		epoch string
+		seq   uint64
+		what  string // empty: it is not there
+	}{
+		{epoch, 0, "the window, kept in the spool; Kafka has it"},
+		{epoch, 1, "the window, kept in the spool; Kafka does not have it yet"},
+		{epoch, 2, ""}, {"0123456789abcdef", 0, ""}, {"none", 0, ""},
+	} {
+		steps, err := inSpool(dir, "id", tc.epoch, tc.seq)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case tc.what == "" && len(steps) > 0, tc.what != "" && (len(steps) != 1 || steps[0].What != tc.what || !steps[0].At.Equal(acquired) || steps[0].Trace != "00-1-2-01" || filepath.Dir(steps[0].Where) != dir):
+			t.Errorf("%s/%d: %+v, want %q", tc.epoch, tc.seq, steps, tc.what)
+		}
 	}
 }

@@ -131,6 +131,7 @@ type labelsAddCommand struct {
 	Tool  string    `required:"" placeholder:"NAME" help:"Tool by the name that its windows have."`
 	Life  string    `placeholder:"ID" help:"tool_life of a tool that was declared new, as results have it (default: the tool of that name that monitors saw last)."`
 	Wear  string    `placeholder:"LENGTH" help:"Maximum flank wear with its unit: 0.34mm or 340um."`
+	Mean  string    `placeholder:"LENGTH" help:"Mean flank wear with its unit."`
 	State string    `placeholder:"WORD" help:"State of the tool, such as worn or healthy."`
 	At    time.Time `placeholder:"TIME" help:"When it was that worn, as 2026-11-02T06:00:00Z (default: now, unless --hole is given)."`
 	Hole  string    `placeholder:"NAME" help:"Hole that the tool had just ended."`
@@ -152,12 +153,18 @@ func (f *labelsAddCommand) Run(ctx context.Context, out cli.Output) error {
 		if l.At.IsZero() && l.Hole == "" {
 			l.At = time.Now().UTC().Truncate(time.Second)
 		}
-		if f.Wear != "" {
-			um, err := event.ParseWear(f.Wear)
-			if err != nil {
-				return nil, fmt.Errorf("--wear: %w", err)
+		for _, w := range []struct {
+			flag, text string
+			to         **float64
+		}{{"--wear", f.Wear, &l.WearUM}, {"--mean", f.Mean, &l.WearMeanUM}} {
+			if w.text == "" {
+				continue
 			}
-			l.WearUM = &um
+			um, err := event.ParseWear(w.text)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.flag, err)
+			}
+			*w.to = &um
 		}
 		return []event.Label{l}, nil
 	})
