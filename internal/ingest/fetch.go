@@ -3,7 +3,10 @@ package ingest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -75,11 +78,26 @@ func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gate
 		return nil
 	}
 	begin := func(bus.Followed) bus.Start { return bus.Start{Offset: bus.FirstOffset} }
-	for logged := false; ctx.Err() == nil; _ = source.SystemClock.Wait(ctx, followRetry) {
+	for ; ctx.Err() == nil; _ = source.SystemClock.Wait(ctx, followRetry) {
 		err := bus.Follow(ctx, s.bus, bus.TopicCommands, bus.Following{Start: begin, Take: take})
-		if ctx.Err() == nil && !logged {
-			logged = true
-			s.log.Error().Err(err).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
+		if ctx.Err() == nil {
+			s.commands.failed(err, time.Now(), s.log)
 		}
 	}
+}
+
+// commandFailures counts how often the topic of commands could not be read.
+type commandFailures struct {
+	n    atomic.Uint64
+	said time.Time // when the log last said so
+}
+
+// failed counts a failure at now, and says so once a minute.
+func (f *commandFailures) failed(err error, now time.Time, log zerolog.Logger) {
+	n := f.n.Add(1)
+	if now.Sub(f.said) < time.Minute {
+		return
+	}
+	f.said = now
+	log.Error().Err(err).Uint64("failures", n).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
 }

@@ -29,6 +29,7 @@ type Supervisor struct {
 	machines []*machine
 	send     metric.Histogram
 	log      zerolog.Logger
+	commands commandFailures
 }
 
 // New returns a supervisor. Machines write a summary to stdout when they end. New

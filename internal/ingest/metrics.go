@@ -135,7 +135,7 @@ func ObserveSent(send metric.Histogram) func(time.Duration) {
 // GatewayMetrics returns the metrics of the gateway of one machine that no Supervisor runs.
 // Newest returns the end of its newest window; it is called whenever Prometheus asks.
 func GatewayMetrics(machine string, g *gateway.Gateway, send metric.Histogram, newest func() time.Time) []metric.Collector {
-	return metricsOf(send, 0, func(yield func(string, counts) bool) {
+	return metricsOf(send, func() supervised { return supervised{} }, func(yield func(string, counts) bool) {
 		yield(machine, ofGateway(g.Stats(), g.Progress(), newest()))
 	})
 }
@@ -152,7 +152,7 @@ func ofGateway(s gateway.Stats, p gateway.Progress, newest time.Time) counts {
 // rows of their own.
 func (s *Supervisor) collectors() []metric.Collector {
 	listed := s.machines[:min(len(s.machines), metric.MaxMachines)]
-	return metricsOf(s.send, len(s.machines)-len(listed), func(yield func(string, counts) bool) {
+	return metricsOf(s.send, func() supervised { return supervised{len(s.machines) - len(listed), s.commands.n.Load()} }, func(yield func(string, counts) bool) {
 		for _, m := range listed {
 			g, f := m.snapshot()
 			if !yield(m.Path, counts{g, f, m.health(), m.fetched(), m.controlStats(), m.observe(), m.MiB << 20}) {
@@ -162,8 +162,15 @@ func (s *Supervisor) collectors() []metric.Collector {
 	})
 }
 
-func metricsOf(send metric.Histogram, unlisted int, rows iter.Seq2[string, counts]) []metric.Collector {
-	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.ByLabels([]string{"machine", "reason"}, unused(rows), unusedMetrics), metric.ByLabels([]string{"machine", "flag"}, flagged(rows), flaggedMetrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
-		metric.Gauge("tcm_ingest_machines_unlisted", "Machines beyond the 500 that have metrics of their own.", func(n int) float64 { return float64(n) }),
+// supervised is what is counted of all machines together.
+type supervised struct {
+	unlisted int    // machines without metrics of their own
+	failures uint64 // to read commands
+}
+
+func metricsOf(send metric.Histogram, all func() supervised, rows iter.Seq2[string, counts]) []metric.Collector {
+	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.ByLabels([]string{"machine", "reason"}, unused(rows), unusedMetrics), metric.ByLabels([]string{"machine", "flag"}, flagged(rows), flaggedMetrics), metric.Of(all, []metric.Metric[supervised]{
+		metric.Gauge("tcm_ingest_machines_unlisted", "Machines beyond the 500 that have metrics of their own.", func(s supervised) float64 { return float64(s.unlisted) }),
+		metric.Counter("tcm_command_failures_total", "Times that commands for machines in mode edge could not be read from Kafka.", func(s supervised) uint64 { return s.failures }),
 	})}
 }

@@ -115,7 +115,7 @@ func TestGatewayMetrics(t *testing.T) {
 	send := NewSend()
 	ObserveSent(send)(30 * time.Millisecond)
 	w := httptest.NewRecorder()
-	metric.Handler(metricsOf(send, 0, maps.All(map[string]counts{"drill": ofGateway(gateway.Stats{Delivered: 5}, gateway.Progress{}, time.Unix(7, 0))}))...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metric.Handler(metricsOf(send, func() supervised { return supervised{} }, maps.All(map[string]counts{"drill": ofGateway(gateway.Stats{Delivered: 5}, gateway.Progress{}, time.Unix(7, 0))}))...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{`tcm_window_send_seconds_bucket{le="0.05"} 1`, `tcm_windows_delivered_total{machine="drill"} 5`, `tcm_newest_window_timestamp_seconds{machine="drill"} 7`, `tcm_ingest_up{machine="drill"} 1`} {
 		if !strings.Contains(w.Body.String(), "\n"+want+"\n") {
 			t.Errorf("no %s in\n%s", want, w.Body)
@@ -139,7 +139,7 @@ func TestSpoolWritable(t *testing.T) {
 		"the disk hangs":    {observed{Progress: gateway.Progress{Storing: now.Add(-time.Hour)}}, "0"},
 	} {
 		w := httptest.NewRecorder()
-		metric.Handler(metricsOf(NewSend(), 0, maps.All(map[string]counts{"drill": {observed: tc.o}}))...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		metric.Handler(metricsOf(NewSend(), func() supervised { return supervised{} }, maps.All(map[string]counts{"drill": {observed: tc.o}}))...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if want := "\ntcm_spool_writable{machine=\"drill\"} " + tc.want + "\n"; !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: no %s in\n%s", name, want, w.Body)
 		}
