@@ -150,11 +150,15 @@ func checkCompletion(t *testing.T, run func(args []string, stdout, stderr io.Wri
 			t.Errorf("%q completes to %v, without %s", typed, got, word)
 		}
 	}
+	flags := complete(append(slices.Clone(words), "--")...)
+	first := "--" + flags[0][2:3]
+	if got := complete(append(slices.Clone(words), first)...); !slices.Contains(got, flags[0]) || slices.ContainsFunc(got, func(s string) bool { return !strings.HasPrefix(s, first) }) {
+		t.Errorf("%q %s completes to %v", words, first, got)
+	}
 	for _, group := range leaf.AllFlags(true) {
 		for _, f := range group {
-			typed := append(slices.Clone(words), "--"+f.Name[:1])
-			if got := complete(typed...); !slices.Contains(got, "--"+f.Name) {
-				t.Errorf("%q completes to %v, without --%s", typed, got, f.Name)
+			if !slices.Contains(flags, "--"+f.Name) {
+				t.Errorf("%q -- completes to %v, without --%s", words, flags, f.Name)
 			}
 			if values := f.EnumSlice(); len(values) > 0 {
 				typed := append(slices.Clone(words), "--"+f.Name, "")
