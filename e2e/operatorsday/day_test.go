@@ -88,7 +88,7 @@ mkdir -p opt/kafka/bin etc/systemd/system ".$4"
 mount --bind "$4" ".$4"
 mount -o remount,ro,bind ".$4"
 ln -s "$4/lib" opt/kafka/lib
-cp "$here/log4j2.properties" opt/kafka/
+cp "$here/log4j2.properties" "$here/../../../scripts/kafka/compiler.json" opt/kafka/
 cp "$here/kafka.service" etc/systemd/system/
 for s in server-start storage acls topics; do cp "$here/kafka-tool" "opt/kafka/bin/kafka-$s.sh"; done
 cp "$3"/*/*.deb root/

@@ -15,6 +15,7 @@
 # asks for a client certificate. Without an ACL only the CNs broker1 and admin have rights.
 # DIR must then hold keystore.pem (certificate and key of broker1) and ca.pem.
 set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
 node="${FLANK_KAFKA_NODE:-1}" voters="${FLANK_KAFKA_VOTERS:-1@127.0.0.1:$4}"
 roles=broker,controller
 case ",$voters" in *",$node@"*) ;; *) roles=broker ;; esac
@@ -94,7 +95,7 @@ appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d %p %m (%c)%n
 EOF
 # An archive of classes halves the time to start. Java passes over one that does not fit.
-java=(java -XX:+UseSerialGC -XX:TieredStopAtLevel=1)
+java=(java -XX:+UseSerialGC)
 if [ -n "${FLANK_KAFKA_ARCHIVE:-}" ]; then
   broker=(-XX:ArchiveClassesAtExit="$FLANK_KAFKA_ARCHIVE")
 else
@@ -105,7 +106,7 @@ logging=(-Dlog4j.configuration="file:$dir/log4j.properties" -Dlog4j2.configurati
 
 # Formatting takes a second, so it is done only once.
 if [ ! -e "$dir/data/meta.properties" ]; then
-  "${java[@]}" "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
+  "${java[@]}" -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
     -c "$dir/server.properties" -t 4L6g3nShT-eMCtK--X86sw >/dev/null
 fi
 # The broker ends when its test program ends or is killed. The number of a broker that has ended may be another
@@ -114,4 +115,4 @@ alive() { local parent; read -r _ _ _ parent _ <"/proc/$BASHPID/stat" && [ "$par
 if [ -n "${FLANK_KAFKA_OWNER:-}" ]; then
   (while kill -0 "$FLANK_KAFKA_OWNER" && alive; do sleep 1; done; alive && kill -9 $$) 9>&- >/dev/null 2>&1 &
 fi
-exec "${java[@]}" -Xmx512m ${broker[@]+"${broker[@]}"} "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"
+exec "${java[@]}" -Xmx512m -XX:+UnlockDiagnosticVMOptions -XX:CompilerDirectivesFile="$here/compiler.json" ${broker[@]+"${broker[@]}"} "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"

@@ -68,7 +68,7 @@ func prepare(node kong.Visitable, next kong.Next) error {
 func parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
 	parser := Parser(flags, name, description, kong.Writers(stdout, stderr), kong.Exit(func(int) { panic(errHelp) }))
 	if len(args) > 1 && args[0] == "--complete" && args[1] == "--" {
-		for _, word := range complete(parser.Model.Node, args[2:]) {
+		for _, word := range Complete(parser.Model.Node, args[2:]) {
 			fmt.Fprintln(stdout, word)
 		}
 		return nil, nil

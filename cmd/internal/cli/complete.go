@@ -51,9 +51,9 @@ func (completionFlag) BeforeReset(app *kong.Kong, ctx *kong.Context) error {
 	return nil
 }
 
-// complete returns how the last of words may go on: commands, flags, or values of a flag that takes
+// Complete returns how the last of words may go on, which are typed after the name of a program: commands, flags, or values of a flag that takes
 // one of a few.
-func complete(node *kong.Node, words []string) []string {
+func Complete(node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}

@@ -52,7 +52,11 @@ func Check(t *testing.T, flags any, name, description string, run func(args []st
 				t.Errorf("%s: no -o json: embed cli.Listing", path)
 			}
 		}
-		checkCompletion(t, run, leaf)
+		checkCompletion(t, model.Node, leaf)
+	}
+	var first bytes.Buffer
+	if err := run([]string{"--complete", "--", "--he"}, &first, io.Discard); err != nil || !slices.Contains(strings.Fields(first.String()), "--help") {
+		t.Errorf("--complete -- --he: %v, %q", err, &first)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var script bytes.Buffer
@@ -132,33 +136,25 @@ func split(line string) (words []string) {
 	return words
 }
 
-// checkCompletion types a command word by word.
-func checkCompletion(t *testing.T, run func(args []string, stdout, stderr io.Writer) error, leaf *kong.Node) {
+// checkCompletion types a command of a program word by word.
+func checkCompletion(t *testing.T, program, leaf *kong.Node) {
 	t.Helper()
 	words := strings.Fields(leaf.FullPath())[1:]
-	complete := func(words ...string) []string {
-		t.Helper()
-		var out bytes.Buffer
-		if err := run(append([]string{"--complete", "--"}, words...), &out, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(out.String())
-	}
 	for i, word := range words {
 		typed := append(slices.Clone(words[:i]), word[:1])
-		if got := complete(typed...); !slices.Contains(got, word) {
+		if got := cli.Complete(program, typed); !slices.Contains(got, word) {
 			t.Errorf("%q completes to %v, without %s", typed, got, word)
 		}
 	}
 	for _, group := range leaf.AllFlags(true) {
 		for _, f := range group {
 			typed := append(slices.Clone(words), "--"+f.Name[:1])
-			if got := complete(typed...); !slices.Contains(got, "--"+f.Name) {
+			if got := cli.Complete(program, typed); !slices.Contains(got, "--"+f.Name) {
 				t.Errorf("%q completes to %v, without --%s", typed, got, f.Name)
 			}
 			if values := f.EnumSlice(); len(values) > 0 {
 				typed := append(slices.Clone(words), "--"+f.Name, "")
-				if got := complete(typed...); fmt.Sprint(got) != fmt.Sprint(values) {
+				if got := cli.Complete(program, typed); fmt.Sprint(got) != fmt.Sprint(values) {
 					t.Errorf("%q completes to %v, want %v", typed, got, values)
 				}
 			}
