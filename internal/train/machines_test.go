@@ -103,7 +103,7 @@ func latheJob(t testing.TB) Job {
 	c.Network.Hidden = []int{6}
 	c.Network.Pretrain.Epochs = 3
 	c.Network.FineTune.Epochs = 40
-	c.Costs.Folds = 2
+	c.Costs.Folds, c.Costs.JADE.Generations = 2, 40 // costs of two classes have converged by then
 	l := latheLayout(t)
 	return Job{Config: c, Layout: l, Program: "test", Inputs: []Input{latheInput(t, l, "lives", "lathe", latheCSV(lives))}}
 }

@@ -101,6 +101,7 @@ func TestRelabelSameLabels(t *testing.T) {
 			t.Parallel()
 			j := job(t)
 			j.Config.Evaluate = Evaluate{ByTool: "off"}
+			j.Config.Costs.JADE.Generations = 0 // as many as relabel has
 			m := mustRun(t, j)
 			want := partsOf(t, m)
 			e := Relabelling{Model: m, Wear: j.Wear}

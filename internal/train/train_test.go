@@ -183,6 +183,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 		return slices.Concat(b, text, []byte(cardOf(t, r)), []byte(r.Summary()))
 	}
 	j := latheJob(t)
+	j.Config.Network.FineTune.Epochs = 5
 	for i, l := range lives { // more recordings, so that workers can overtake each other
 		if i > 0 {
 			l.tool += "2"
