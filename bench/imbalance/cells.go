@@ -77,21 +77,25 @@ func newCell(k Key, y []int, groups []string, a methodAnswer) Cell {
 	}
 }
 
-// line returns the cell as a line of a file.
-func (c Cell) line() string {
-	number := columns.Number
-	var byGroup []string // tp/fn/fp/tn
-	for _, m := range c.Groups {
-		byGroup = append(byGroup, fmt.Sprintf("%d/%d/%d/%d", m[1][1], m[1][0], m[0][1], m[0][0]))
-	}
-	return fmt.Sprintf("%s,%s,%d,%d,%s,%s,%s,%s,%s,%s,%s,%s,%s,%d,%d,%d,%d,%s,%s\n", c.Dataset, c.Method, c.Trial, c.Fold,
-		number(c.Accuracy, 6), number(c.GMean, 6), number(c.AUC, 6), number(c.Precision, 6), number(c.Recall, 6), number(c.F1, 6), number(c.Seconds, 4),
-		number(c.MCC, 6), number(c.BalancedAccuracy, 6), c.TP, c.FN, c.FP, c.TN, number(c.Micros, 3), strings.Join(byGroup, " "))
+// Figures returns the cell's figures, in the order of a file's columns.
+func (c *Cell) Figures() []*float64 {
+	return []*float64{&c.Accuracy, &c.GMean, &c.AUC, &c.Precision, &c.Recall, &c.F1, &c.Seconds, &c.MCC, &c.BalancedAccuracy, &c.Micros}
 }
 
-// readCells reads the cells of a file. Columns are found by name; MCC and the
-// columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
-// The name is for errors.
+// line returns the cell as a line of a file.
+func (c Cell) line() string {
+	var figures, byGroup []string
+	for k, v := range c.Figures() {
+		figures = append(figures, columns.Number(*v, []int{6, 6, 6, 6, 6, 6, 4, 6, 6, 3}[k]))
+	}
+	for _, m := range c.Groups {
+		byGroup = append(byGroup, fmt.Sprintf("%d/%d/%d/%d", m[1][1], m[1][0], m[0][1], m[0][0])) // tp/fn/fp/tn
+	}
+	return fmt.Sprintf("%s,%s,%d,%d,%s,%d,%d,%d,%d,%s,%s\n", c.Dataset, c.Method, c.Trial, c.Fold,
+		strings.Join(figures[:9], ","), c.TP, c.FN, c.FP, c.TN, figures[9], strings.Join(byGroup, " "))
+}
+
+// readCells reads the cells of a file. MCC and the columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
 func readCells(in io.Reader, name string) (cells []Cell, err error) {
 	f, err := columns.Read(in, name, cellColumns[:firstOptional]...)
 	if err != nil {
@@ -108,10 +112,11 @@ func readCells(in io.Reader, name string) (cells []Cell, err error) {
 // cellOf returns the cell of a row.
 func cellOf(r *columns.Row) (c Cell, err error) {
 	c = Cell{
-		Key:      Key{r.Text("dataset"), r.Text("method"), r.Whole("trial", 1), r.Whole("fold", 1)},
-		Accuracy: r.Maybe("accuracy"), GMean: r.Maybe("gmean"), AUC: r.Maybe("auc"), Precision: r.Maybe("precision"), Recall: r.Maybe("recall"), F1: r.Maybe("f1"),
-		Seconds: r.Maybe("seconds"), MCC: r.Maybe("mcc"), BalancedAccuracy: r.Maybe("balanced_accuracy"),
-		TP: r.Whole("tp", 0), FN: r.Whole("fn", 0), FP: r.Whole("fp", 0), TN: r.Whole("tn", 0), Micros: r.Maybe("us_per_row"),
+		Key: Key{r.Text("dataset"), r.Text("method"), r.Whole("trial", 1), r.Whole("fold", 1)},
+		TP:  r.Whole("tp", 0), FN: r.Whole("fn", 0), FP: r.Whole("fp", 0), TN: r.Whole("tn", 0),
+	}
+	for k, v := range c.Figures() {
+		*v = r.Maybe(slices.Concat(cellColumns[4:13], cellColumns[17:])[k])
 	}
 	sum := [4]int{}
 	for _, text := range strings.Fields(r.Text("by_group")) {

@@ -11,11 +11,19 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime"
 	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
 
 	"github.com/flank-tcm/flank/bench/command"
 )
@@ -57,4 +65,114 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	return b.write(stdout)
+}
+
+// bench is a run: its peers and what it found.
+type bench struct {
+	ctx    context.Context
+	rounds int
+	log    io.Writer
+
+	best, avx2, portable      *peer // this program, by kernel family
+	blas, blasTwo, blasNarrow *peer // OpenBLAS on one thread, on two, and on one with its Haswell kernels
+	python                    *peer
+	versions                  []string
+
+	goals  []goal
+	tables strings.Builder // Markdown
+}
+
+// goal is a figure with what it should be.
+type goal struct {
+	What, Want, Got string
+	Held            bool
+}
+
+// start starts the peers whose programs are named, and asks for their versions.
+func (b *bench) start(openblas, python, script string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		to      **peer
+		name    string
+		env     []string
+		command []string
+	}{
+		{&b.best, "ours", nil, []string{self, "worker"}},
+		{&b.avx2, "ours, AVX2", []string{"FLANK_KERNEL=avx2"}, []string{self, "worker"}},
+		// gonum would spread products of more than a few blocks over all processors.
+		{&b.portable, "ours, portable", []string{"FLANK_KERNEL=go", "GOMAXPROCS=1"}, []string{self, "worker"}},
+		{&b.blas, "OpenBLAS", []string{"OPENBLAS_NUM_THREADS=1"}, []string{openblas}},
+		{&b.blasTwo, "OpenBLAS, 2 threads", []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
+		{&b.blasNarrow, "OpenBLAS, Haswell", []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
+		{&b.python, "Python", []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{python, script}},
+	} {
+		if p.command[0] == "" {
+			continue
+		}
+		if *p.to, err = start(p.name, p.env, p.command...); err != nil {
+			return err
+		}
+		version, err := (*p.to).ask("version")
+		if err != nil {
+			return err
+		}
+		b.versions = append(b.versions, p.name+": "+version)
+	}
+	return nil
+}
+
+func (b *bench) stop() {
+	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python} {
+		if p != nil {
+			p.stop()
+		}
+	}
+}
+
+// race is race for the rounds of this run, until its context ends.
+func (b *bench) race(which int, contenders ...contender) (times, error) {
+	if err := b.ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, c := range contenders {
+		fmt.Fprintf(b.log, "  %s: %s\n", c.peer.name, c.request)
+	}
+	return race(b.rounds, which, contenders...)
+}
+
+// goal notes a figure and whether it holds.
+func (b *bench) goal(held bool, what, want, format string, args ...any) {
+	b.goals = append(b.goals, goal{what, want, fmt.Sprintf(format, args...), held})
+}
+
+// atMost notes a ratio and whether, as printed, it is at most limit.
+func (b *bench) atMost(what string, limit, got float64) {
+	b.goal(math.Round(100*got) <= 100*limit, what, fmt.Sprintf("≤ %.4g×", limit), "%.2f×", got)
+}
+
+// atLeast notes a ratio and whether it is at least limit.
+func (b *bench) atLeast(what string, limit, got float64) {
+	b.goal(got >= limit, what, fmt.Sprintf("≥ %.4g×", limit), "%.3g×", got)
+}
+
+func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, format, args...) }
+
+//go:embed performance.md.tmpl
+var document string
+
+// write writes the document.
+func (b *bench) write(w io.Writer) error {
+	return template.Must(template.New("").Parse(document)).Execute(w, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()})
+}
+
+// machine returns the day, and what this computer is and does.
+func machine() string {
+	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuid.CPU.BrandName, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		text += fmt.Sprintf("; programs that wanted a CPU, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little", strings.Join(strings.Fields(string(load))[:3], ", "))
+	}
+	return text
 }

@@ -7,11 +7,103 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/classify/costsearch"
+	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 )
+
+// newTraining makes a task of "train pretrain|finetune rows inputs hidden batch
+// workers trials": the best of so many epochs of CD-1, or of fine-tuning with Adam
+// a network for two classes. Training is held up between two epochs until the next
+// is asked for.
+func newTraining(words []string) (task, error) {
+	var phase string
+	var rows, inputs, hidden, batch, workers, trials int
+	if _, err := fmt.Sscan(strings.Join(words, " "), &phase, &rows, &inputs, &hidden, &batch, &workers, &trials); err != nil {
+		return nil, err
+	}
+	x, y := dbn.NewMatrix(rows, inputs), make([]int, rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range x.Data {
+		x.Data[i] = rng.Float32()
+	}
+	for i := range y {
+		y[i] = rng.IntN(2)
+	}
+	const forever = 1 << 20
+	next, done := make(chan struct{}), make(chan error)
+	s := dbn.Settings{
+		Hidden: []int{hidden}, Workers: workers,
+		Pretrain: dbn.PretrainSettings{Epochs: forever, Batch: batch},
+		FineTune: dbn.FineTuneSettings{Epochs: forever, Batch: batch},
+		Progress: func(string, int, int) {
+			done <- nil
+			<-next
+		},
+	}
+	if phase == "finetune" {
+		s.Pretrain.Epochs = -1
+	}
+	go func() {
+		<-next
+		_, _, err := dbn.Train(context.Background(), x, y, 2, s)
+		done <- err
+	}()
+	return func() (seconds, error) {
+		var err error
+		t := best(trials, func() {
+			if err == nil {
+				next <- struct{}{}
+				err = <-done
+			}
+		})
+		return t, err
+	}, nil
+}
+
+// newOnline makes a task of "online features repetitions trials": the decision
+// and the score for one row of features. It fails if that allocates.
+func newOnline(words []string) (task, error) {
+	var features, repetitions, trials int
+	if _, err := fmt.Sscan(strings.Join(words, " "), &features, &repetitions, &trials); err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	x, y := dbn.NewMatrix(400, features), make([]int, 400)
+	for i := range y {
+		y[i] = i % 2
+		for j := range features {
+			x.Row(i)[j] = float32(rng.NormFloat64() + float64(y[i]))
+		}
+	}
+	s := classify.Settings{}
+	s.Network.Pretrain.Epochs, s.Network.FineTune.Epochs = 1, 1
+	c, _, err := classify.Fit(context.Background(), x, y, nil, s)
+	if err != nil {
+		return nil, err
+	}
+	scorer, row := c.NewScorer(), x.Row(7)
+	sum := 0.0
+	return func() (seconds, error) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		t := best(trials, func() {
+			for range repetitions {
+				p := scorer.Posterior(row)
+				sum += float64(c.Decide(p)) + c.Score(p)
+			}
+		})
+		runtime.ReadMemStats(&after)
+		if n := after.Mallocs - before.Mallocs; n > 100 { // the runtime and the clock allocate as well
+			return t, fmt.Errorf("%d allocations in %d decisions", n, repetitions*trials)
+		}
+		return t, nil
+	}, nil
+}
 
 const generations, population = 100, 30 // of the search that is timed
 
