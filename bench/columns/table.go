@@ -65,3 +65,15 @@ func Lines[T any](path string) (all []T, err error) {
 	}
 	return all, nil
 }
+
+// Deal returns the tools whose place is in, and the others.
+func Deal(tools []string, in func(k int) bool) (some, others []string) {
+	for k, tool := range tools {
+		if in(k) {
+			some = append(some, tool)
+		} else {
+			others = append(others, tool)
+		}
+	}
+	return some, others
+}

@@ -129,16 +129,8 @@ func (s *set) splits(n int) []split {
 			choices = combin.Combinations(len(tools), n)
 		}
 		for _, c := range choices {
-			slices.Sort(c)
-			p := split{}
-			for k, tool := range tools {
-				if slices.Contains(c, k) {
-					p.Taught = append(p.Taught, tool)
-				} else {
-					p.Judged = append(p.Judged, tool)
-				}
-			}
-			out = append(out, p)
+			taught, judged := columns.Deal(tools, func(k int) bool { return slices.Contains(c, k) })
+			out = append(out, split{taught, judged})
 		}
 	}
 	return out
