@@ -84,24 +84,19 @@ func (l *lab) judge(ctx context.Context, m *mutant, rooms bool, s *score) error 
 
 // overlay writes the changed files of a mutant, and the list of them for the go tool.
 func (l *lab) overlay(m *mutant) (string, error) {
-	changed, err := m.apply(repository)
-	if err != nil {
+	folder := filepath.Join(l.tmp, m.Name)
+	if err := m.apply(repository, folder); err != nil {
 		return "", err
 	}
-	var list struct{ Replace map[string]string }
-	list.Replace = make(map[string]string)
-	for file, text := range changed {
+	replace := make(map[string]string)
+	for _, file := range m.files() {
 		real, err := filepath.Abs(filepath.Join(repository, file))
 		if err != nil {
 			return "", err
 		}
-		copied := filepath.Join(l.tmp, m.Name+"-"+filepath.Base(file))
-		if err := os.WriteFile(copied, []byte(text), 0o644); err != nil {
-			return "", err
-		}
-		list.Replace[real] = copied
+		replace[real] = filepath.Join(folder, file)
 	}
-	text, err := json.Marshal(list)
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

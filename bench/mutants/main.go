@@ -77,8 +77,14 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 	if len(chosen) < len(only) {
 		return fmt.Errorf("-only %s: there are %d of these", only, len(chosen))
 	}
+	tmp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	l := &lab{tmp: tmp, seeds: seeds}
 	for _, m := range all {
-		if _, err := m.apply(repository); err != nil {
+		if _, err := l.overlay(m); err != nil {
 			return err
 		}
 	}
@@ -87,7 +93,7 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 		return err
 	}
 	if rooms || seeds > 0 {
-		if err := measure(ctx, chosen, scores, rooms, seeds); err != nil {
+		if err := l.measure(ctx, chosen, scores, rooms); err != nil {
 			return err
 		}
 	}
@@ -107,13 +113,7 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 }
 
 // measure asks the rooms and the simulation about each mutant, and keeps the scores as they come.
-func measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool, seeds int) error {
-	tmp, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	l := &lab{tmp: tmp, seeds: seeds}
+func (l *lab) measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool) error {
 	if err := l.unchanged(ctx, chosen, rooms); err != nil {
 		return err
 	}
