@@ -18,13 +18,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/command"
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/score/firstday"
 )
@@ -51,15 +51,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		text, err := p.markdown()
-		if err != nil {
-			return err
-		}
 		if *out == "-" {
-			_, err := io.WriteString(stdout, text)
+			_, err := io.WriteString(stdout, p.markdown())
 			return err
 		}
-		return atomicfile.Write(*out, []byte(text))
+		return atomicfile.Write(*out, []byte(p.markdown()))
 	}
 	return fmt.Errorf("%q: say splits or page", args[0])
 }
@@ -93,20 +89,7 @@ type toolRow struct {
 	Tool, Worst, Least, Median, Greatest, None string
 }
 
-func (p *page) markdown() (string, error) {
-	t := template.Must(template.New("").Funcs(template.FuncMap{
-		"share": func(v float64) string {
-			if v != v {
-				return "–"
-			}
-			return fmt.Sprintf("%.2f", v)
-		},
-		"f3": func(v float64) string { return fmt.Sprintf("%.3f", v) },
-	}).Parse(pageText))
-	var b strings.Builder
-	err := t.Execute(&b, p)
-	return b.String(), err
-}
+func (p *page) markdown() string { return document.Fill(pageText, p, nil) }
 
 // measure makes all figures. A cancelled context ends it between methods.
 func measure(ctx context.Context, folder, cells string) (*page, error) {
@@ -245,14 +228,10 @@ func (p *page) alarms(s *set, m *method, t setting) {
 // tools, against methods with theirs.
 func (p *page) goals() {
 	say := func(words string, own figures, others []row) {
-		word := "**held**"
-		ahead := func(r row) bool {
-			return strings.HasPrefix(r.Name, ownName) || r.Of[0].False > mostFalse || r.Of[0].Warned < own.Warned
-		}
-		if own.Warned < 0.8 || own.False > mostFalse || slices.ContainsFunc(others, func(r row) bool { return !ahead(r) }) {
-			word = "**not held**"
-		}
-		p.Goals = append(p.Goals, fmt.Sprintf("%s | %.2f of worn tools, false alarms in %.3f of lives | %s", words, own.Warned, own.False, word))
+		held := own.Warned >= 0.8 && own.False <= mostFalse && !slices.ContainsFunc(others, func(r row) bool {
+			return !strings.HasPrefix(r.Name, ownName) && r.Of[0].False <= mostFalse && r.Of[0].Warned >= own.Warned
+		})
+		p.Goals = append(p.Goals, fmt.Sprintf("%s | %.2f of worn tools, false alarms in %.3f of lives | %s", words, own.Warned, own.False, document.Held(held)))
 	}
 	own := p.Compared[0].Of[0]
 	say("one sensor; the rest chosen on drills", own, p.Own)

@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/template"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -149,14 +149,10 @@ func page(cells []cell) string {
 	_, _, worst := three[ecsDBN].tools()
 	number := func(v float64) string { return fmt.Sprintf("%.3f", v) }
 	of := func(variant string) string { return number(mean(two[variant].gmeans(nil))) }
-	var b strings.Builder
-	if err := template.Must(template.New("").Parse(text)).Execute(&b, map[string]any{
+	return document.Fill(text, map[string]any{
 		"Tools": len(two[ecsDBN][0].Tools), "Seeds": len(two[ecsDBN]), "Two": table(two), "Three": table(three), "Spread": fmt.Sprintf("%.2f", slices.Max(g)-slices.Min(g)),
 		"Worst": number(worst), "Least": number(least), "Lead": bootstrap.Signed(lead), "Regression": of(regressions), "Default": of(ecsDBN), "EqualCosts": of(regressions + ", argmax"),
-	}); err != nil {
-		panic("parts: " + err.Error()) // a builder takes everything
-	}
-	return b.String()
+	}, nil)
 }
 
 // bestRegression returns the regressions whose costs give the greatest G-mean, and the greatest G-mean that any

@@ -20,12 +20,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/flank-tcm/flank/bench/command"
+	"github.com/flank-tcm/flank/bench/document"
 )
 
 func main() { command.Main("speed", run) }
@@ -161,11 +161,12 @@ func (b *bench) atLeast(what string, limit, got float64) {
 func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, format, args...) }
 
 //go:embed performance.md.tmpl
-var document string
+var page string
 
 // write writes the document.
 func (b *bench) write(w io.Writer) error {
-	return template.Must(template.New("").Parse(document)).Execute(w, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()})
+	_, err := io.WriteString(w, document.Fill(page, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()}, nil))
+	return err
 }
 
 // machine returns the day, and what this computer is and does.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"embed"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"text/template"
 
 	"github.com/flank-tcm/flank/bench/columns"
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/report"
@@ -41,8 +41,11 @@ type Input struct {
 	Drill string
 }
 
-//go:embed *.tmpl
-var templates embed.FS
+//go:embed README.md.tmpl
+var readmeText string
+
+//go:embed sets.md.tmpl
+var setsText string
 
 // Files returns the pages and drawings by file name.
 func Files(in Input) (map[string][]byte, error) {
@@ -51,25 +54,10 @@ func Files(in Input) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := p.plots()
-	pages, err := template.New("").Funcs(template.FuncMap{"title": title, "peer": func(method string) string { return names[method].peer }, "join": strings.Join, "gmean": func() Metric { return GMean }}).ParseFS(templates, "*.tmpl")
-	if err != nil {
-		return nil, err
-	}
-	for name, data := range map[string]any{
-		"README.md":   p,
-		"gmean.md":    tablesOf{p, GMean},
-		"accuracy.md": tablesOf{p, Accuracy},
-	} {
-		of := name
-		if of != "README.md" {
-			of = "sets.md"
-		}
-		var b bytes.Buffer
-		if err := pages.ExecuteTemplate(&b, of+".tmpl", data); err != nil {
-			return nil, err
-		}
-		files[name] = b.Bytes()
-	}
+	functions := template.FuncMap{"title": title, "peer": func(method string) string { return names[method].peer }, "gmean": func() Metric { return GMean }}
+	files["README.md"] = []byte(document.Fill(readmeText, p, functions))
+	files["gmean.md"] = []byte(document.Fill(setsText, tablesOf{p, GMean}, functions))
+	files["accuracy.md"] = []byte(document.Fill(setsText, tablesOf{p, Accuracy}, functions))
 	return files, nil
 }
 
@@ -164,12 +152,7 @@ func (p *pages) spread(method string, m Metric) float64 {
 }
 
 // number writes a score with three digits, – for none.
-func number(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.3f", v)
-}
+func number(v float64) string { return document.Figure("%.3f", v) }
 
 // spreadOf writes "0.871 ± 0.008", without a spread if there is none.
 func spreadOf(mean, spread float64) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
@@ -247,12 +248,7 @@ func (p *pages) Agreement() string {
 }
 
 // correlation writes one with two digits, – where a column is constant.
-func correlation(r float64) string {
-	if math.IsNaN(r) {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f", r)
-}
+func correlation(r float64) string { return document.Figure("%.2f", r) }
 
 // known are the sets that all methods have and the paper prints.
 func (p *pages) known() []string {

@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/train/baseline"
 )
 
@@ -92,22 +92,12 @@ func newPage(cells []cell) *page {
 var pageText string
 
 // markdown returns the page.
-func (p *page) markdown() string { return p.fill(pageText) }
+func (p *page) markdown() string { return document.Fill(pageText, p, nil) }
 
-// fill returns a text with its parts. Parts that are tables write to the page when the text calls them, and return nothing.
-func (p *page) fill(text string) string {
-	p.Reset()
-	if err := template.Must(template.New("").Parse(text)).Execute(p, p); err != nil {
-		panic("unseen: " + err.Error()) // the parts have no errors
-	}
+// taken returns what a part has written to the page.
+func (p *page) taken() string {
+	defer p.Reset()
 	return p.String()
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 // row writes a row of a table.
@@ -116,22 +106,19 @@ func (p *page) row(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) 
 // Goals writes what is to be reached, and whether it is.
 func (p *page) Goals() string {
 	line := func(goal string, held, known bool, measured string) {
-		word := "**not held**"
-		if held {
-			word = "**held**"
+		if known {
+			p.row("| %s | %s | %s |", goal, measured, document.Held(held))
+		} else {
+			p.row("| %s | not measured yet |  |", goal)
 		}
-		if !known {
-			measured, word = "not measured yet", ""
-		}
-		p.row("| %s | %s | %s |", goal, measured, word)
 	}
 	least := func(what, data, protocol string, goal float64) {
 		r := p.ours(data, protocol)
-		if r == nil {
-			line(fmt.Sprintf("%s: at least %.3f", what, goal), false, false, "")
-			return
+		if what = fmt.Sprintf("%s: at least %.3f", what, goal); r == nil {
+			line(what, false, false, "")
+		} else {
+			line(what, r.GMean >= goal, true, fmt.Sprintf("%.3f%s", r.GMean, bounds(r.own)))
 		}
-		line(fmt.Sprintf("%s: at least %.3f", what, goal), r.GMean >= goal, true, fmt.Sprintf("%.3f%s", r.GMean, bounds(r.own)))
 	}
 	least("turning, six of nine tools", "turning", sixOfNine, 0.975)
 	const ahead = "there, ahead of every peer, interval of the lead above 0"
@@ -153,7 +140,7 @@ func (p *page) Goals() string {
 	least("simulated drill, one labelled tool", "drill", few+"1", 0.95)
 	least("simulated drill, three", "drill", few+"3", 0.975)
 	p.leaveOneOutGoals(line)
-	return ""
+	return p.taken()
 }
 
 // leaveOneOutGoals writes the goals for unknown windows, wear and alarms of the turning tools,
@@ -213,9 +200,12 @@ func (p *page) Protocol(data, protocol, title, text string) string {
 		median, worst := r.spread()
 		p.row("| %s | %s | %.3f | %s | %s | %s | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, median, worst, r.own, r.Recall, r.Specificity, three(r.auc()), bootstrap.Signed(r.ahead), r.lead.Signed())
 	}
-	n := rs[0].Units
-	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
-	return ""
+	units := "units"
+	if rs[0].Units == 1 {
+		units = "unit"
+	}
+	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", rs[0].Units, units, len(rs[0].tools))
+	return p.taken()
 }
 
 // spread returns the median and the worst of the G-means of several units.
@@ -242,7 +232,7 @@ func (p *page) Uniwear() string {
 		}
 		p.WriteString(" The G-mean over all says little, since some\n  experiments are worn nearly throughout.\n")
 	}
-	return ""
+	return p.taken()
 }
 
 // bestAUC returns the AUCs of the method that is best on Uniwear's experiments of that
@@ -298,7 +288,7 @@ func (p *page) Unknown() string {
 		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", title, r.GMean, r.tally.figures(nil, true).GMean,
 			one(100*(unknown.TN+unknown.FP)/(all.TN+all.FP)), one(100*(unknown.TP+unknown.FN)/(all.TP+all.FN)))
 	}
-	return ""
+	return p.taken()
 }
 
 // coverage sums what Flank promises of windows.
@@ -348,7 +338,7 @@ func (p *page) Coverage() string {
 		}
 		p.row("| %s | %s | %s | %s | %s |", title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
 	}
-	return ""
+	return p.taken()
 }
 
 func (p *page) Wear() string {
@@ -359,7 +349,7 @@ func (p *page) Wear() string {
 		}
 		p.row("| %s | %.0f | %.0f | %s | %s |", title, c.windows, c.known, one(c.mae()), three(c.inside()))
 	}
-	return ""
+	return p.taken()
 }
 
 func (p *page) Alarms() string {
@@ -376,7 +366,7 @@ func (p *page) Alarms() string {
 		}
 		p.row("| %s | %.0f | %.0f | %.0f | %s | %s | %s |", c.Tool, c.flank.Worst, c.TP+c.FN+c.TN+c.FP, c.TP+c.FN, three(c.recall()), three(c.specificity()), at)
 	}
-	return ""
+	return p.taken()
 }
 
 // bounds returns an interval in brackets, nothing if there is none.
@@ -387,21 +377,14 @@ func bounds(i bootstrap.Interval) string {
 	return fmt.Sprintf(" (%s to %s)", three(i.Low), three(i.High))
 }
 
-func three(v float64) string { return dash(v, "%.3f") }
-func one(v float64) string   { return dash(v, "%.1f") }
-
-func dash(v float64, format string) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "–"
-	}
-	return fmt.Sprintf(format, v)
-}
+func three(v float64) string { return document.Figure("%.3f", v) }
+func one(v float64) string   { return document.Figure("%.1f", v) }
 
 //go:embed readme.md.tmpl
 var readmeText string
 
 // readme returns the generated part of README.md: the table, and when a network is worth it.
-func (p *page) readme() string { return p.fill(readmeText) }
+func (p *page) readme() string { return document.Fill(readmeText, p, nil) }
 
 // Row is a row of the table.
 func (p *page) Row(data, protocol, title string) string {
