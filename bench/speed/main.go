@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"flag"
@@ -37,30 +38,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	openblas := flags.String("openblas", "", "program made from openblas/peer.c")
-	python := flags.String("python", "", "Python with the packages of requirements.txt")
+	interpreter := flags.String("python", "", "Python with the packages of requirements.txt")
 	script := flags.String("script", "speed/peer.py", "the Python peer")
 	rounds := flags.Int("rounds", 5, "rounds of every race")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	b := &bench{ctx: ctx, rounds: *rounds, log: stderr}
-	if err := b.start(*openblas, *python, *script); err != nil {
+	defer func() {
+		for _, p := range b.peers {
+			p.stop()
+		}
+	}()
+	if err := b.start(*openblas, *interpreter, *script); err != nil {
 		return err
 	}
-	defer b.stop()
-	sections := []struct {
-		name string
-		run  func() error
-	}{
-		{"gemm", b.gemm},
-		{"training", b.training},
-		{"costs", b.costs},
-		{"scale", b.scale},
-		{"online", b.online},
-	}
-	for _, s := range sections {
-		fmt.Fprintf(stderr, "%s\n", s.name)
-		if err := s.run(); err != nil {
+	for _, section := range []func() error{b.gemm, b.training, b.costs, b.scale, b.online} {
+		if err := section(); err != nil {
 			return err
 		}
 	}
@@ -73,10 +67,8 @@ type bench struct {
 	rounds int
 	log    io.Writer
 
-	best, avx2, portable      *peer // this program, by kernel family
-	blas, blasTwo, blasNarrow *peer // OpenBLAS on one thread, on two, and on one with its Haswell kernels
-	python                    *peer
-	versions                  []string
+	peers    map[string]*peer // by name
+	versions []string
 
 	goals  []goal
 	tables strings.Builder // Markdown
@@ -88,34 +80,39 @@ type goal struct {
 	Held            bool
 }
 
+// The peers: this program, by kernel family; OpenBLAS on one thread, on two, and on one with its Haswell kernels; and Python.
+const (
+	ours, oursAVX2, oursPortable    = "ours", "ours, AVX2", "ours, portable"
+	openBLAS, openBLAS2, blasNarrow = "OpenBLAS", "OpenBLAS, 2 threads", "OpenBLAS, Haswell"
+	python                          = "Python"
+)
+
 // start starts the peers whose programs are named, and asks for their versions.
-func (b *bench) start(openblas, python, script string) error {
+func (b *bench) start(openblas, interpreter, script string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
+	b.peers = make(map[string]*peer)
 	for _, p := range []struct {
-		to      **peer
 		name    string
 		env     []string
 		command []string
 	}{
-		{&b.best, "ours", nil, []string{self, "worker"}},
-		{&b.avx2, "ours, AVX2", []string{"FLANK_KERNEL=avx2"}, []string{self, "worker"}},
+		{ours, nil, []string{self, "worker"}},
+		{oursAVX2, []string{"FLANK_KERNEL=avx2"}, []string{self, "worker"}},
 		// gonum would spread products of more than a few blocks over all processors.
-		{&b.portable, "ours, portable", []string{"FLANK_KERNEL=go", "GOMAXPROCS=1"}, []string{self, "worker"}},
-		{&b.blas, "OpenBLAS", []string{"OPENBLAS_NUM_THREADS=1"}, []string{openblas}},
-		{&b.blasTwo, "OpenBLAS, 2 threads", []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
-		{&b.blasNarrow, "OpenBLAS, Haswell", []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
-		{&b.python, "Python", []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{python, script}},
+		{oursPortable, []string{"FLANK_KERNEL=go", "GOMAXPROCS=1"}, []string{self, "worker"}},
+		{openBLAS, []string{"OPENBLAS_NUM_THREADS=1"}, []string{openblas}},
+		{openBLAS2, []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
+		{blasNarrow, []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
+		{python, []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{interpreter, script}},
 	} {
-		if p.command[0] == "" {
-			continue
-		}
-		if *p.to, err = start(p.name, p.env, p.command...); err != nil {
+		if b.peers[p.name], err = start(p.name, p.env, p.command...); err != nil {
+			delete(b.peers, p.name)
 			return err
 		}
-		version, err := (*p.to).ask("version")
+		version, err := b.peers[p.name].ask("version")
 		if err != nil {
 			return err
 		}
@@ -124,23 +121,27 @@ func (b *bench) start(openblas, python, script string) error {
 	return nil
 }
 
-func (b *bench) stop() {
-	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python} {
-		if p != nil {
-			p.stop()
+// race asks every contender in turn, for a number of rounds, so that other
+// work on the machine slows all of them alike. It returns their times by the clock and of the processor.
+func (b *bench) race(rounds int, contenders ...contender) (t [2]times, err error) {
+	for _, c := range contenders {
+		fmt.Fprintf(b.log, "  %s: %s\n", c.peer, c.request)
+	}
+	for range rounds {
+		for i, c := range contenders {
+			answer, err := b.peers[c.peer].time(c.request)
+			if err = cmp.Or(b.ctx.Err(), err); err != nil {
+				return t, err
+			}
+			for which := range t {
+				if len(t[which]) <= i {
+					t[which] = append(t[which], nil)
+				}
+				t[which][i] = append(t[which][i], answer[which])
+			}
 		}
 	}
-}
-
-// race is race for the rounds of this run, until its context ends.
-func (b *bench) race(which int, contenders ...contender) (times, error) {
-	if err := b.ctx.Err(); err != nil {
-		return nil, err
-	}
-	for _, c := range contenders {
-		fmt.Fprintf(b.log, "  %s: %s\n", c.peer.name, c.request)
-	}
-	return race(b.rounds, which, contenders...)
+	return t, nil
 }
 
 // goal notes a figure and whether it holds.

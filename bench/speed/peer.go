@@ -93,30 +93,11 @@ const (
 	cpu
 )
 
-// contender is a peer and what it is asked for.
-type contender struct {
-	peer    *peer
-	request string
-}
+// contender is the name of a peer and what it is asked for.
+type contender struct{ peer, request string }
 
 // times holds the seconds of every contender in every round.
 type times [][]float64
-
-// race asks every contender in turn, for a number of rounds, so that other
-// work on the machine slows all of them alike.
-func race(rounds, which int, contenders ...contender) (times, error) {
-	t := make(times, len(contenders))
-	for range rounds {
-		for i, c := range contenders {
-			answer, err := c.peer.time(c.request)
-			if err != nil {
-				return nil, err
-			}
-			t[i] = append(t[i], answer[which])
-		}
-	}
-	return t, nil
-}
 
 // median returns the median seconds of contender i.
 func (t times) median(i int) float64 { return stat.Median(t[i]) }

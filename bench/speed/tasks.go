@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/classify/costsearch"
@@ -20,10 +19,10 @@ import (
 // workers trials": the best of so many epochs of CD-1, or of fine-tuning with Adam
 // a network for two classes. Training is held up between two epochs until the next
 // is asked for.
-func newTraining(words []string) (task, error) {
+func newTraining(of string) (task, error) {
 	var phase string
 	var rows, inputs, hidden, batch, workers, trials int
-	if _, err := fmt.Sscan(strings.Join(words, " "), &phase, &rows, &inputs, &hidden, &batch, &workers, &trials); err != nil {
+	if _, err := fmt.Sscan(of, &phase, &rows, &inputs, &hidden, &batch, &workers, &trials); err != nil {
 		return nil, err
 	}
 	x, y := dbn.NewMatrix(rows, inputs), make([]int, rows)
@@ -67,9 +66,9 @@ func newTraining(words []string) (task, error) {
 
 // newOnline makes a task of "online features repetitions trials": the decision
 // and the score for one row of features. It fails if that allocates.
-func newOnline(words []string) (task, error) {
+func newOnline(of string) (task, error) {
 	var features, repetitions, trials int
-	if _, err := fmt.Sscan(strings.Join(words, " "), &features, &repetitions, &trials); err != nil {
+	if _, err := fmt.Sscan(of, &features, &repetitions, &trials); err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -137,10 +136,10 @@ func posteriors(n, k int) (p []float64, y []int) {
 // newPairSearch makes a task of "pair sort|jade|sweep n": for two classes, the
 // sorting of odds with all that goes before it, the search on sorted odds, and
 // the exact sweep over them.
-func newPairSearch(words []string) (task, error) {
+func newPairSearch(of string) (task, error) {
 	var part string
 	var n int
-	if _, err := fmt.Sscan(strings.Join(words, " "), &part, &n); err != nil {
+	if _, err := fmt.Sscan(of, &part, &n); err != nil {
 		return nil, err
 	}
 	p, y := posteriors(n, 2)
@@ -209,10 +208,10 @@ func search(k int, count func([]costsearch.Tally, [][]float64), counts []int) (s
 // newScan makes a task of "scan naive|batched|sampled n k": one evaluation of
 // one cost vector by the plain loop; of a whole generation; and the search on
 // 50,000 rows of each class with its check on all rows.
-func newScan(words []string) (task, error) {
+func newScan(of string) (task, error) {
 	var part string
 	var n, k int
-	if _, err := fmt.Sscan(strings.Join(words, " "), &part, &n, &k); err != nil {
+	if _, err := fmt.Sscan(of, &part, &n, &k); err != nil {
 		return nil, err
 	}
 	p, y := posteriors(n, k)

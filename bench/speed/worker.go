@@ -22,7 +22,7 @@ import (
 // work answers requests: this program as a peer. What was asked for is kept, so
 // that a request made again finds its data.
 func work(in io.Reader, out io.Writer) error {
-	makers := map[string]func(words []string) (task, error){
+	makers := map[string]func(of string) (task, error){
 		"gemm":   newGemm,
 		"gonum":  newGonum,
 		"train":  newTraining,
@@ -36,12 +36,11 @@ func work(in io.Reader, out io.Writer) error {
 			return "kernel family " + kernel.Family(), nil
 		}
 		if made[request] == nil {
-			words := strings.Fields(request)
-			maker := makers[words[0]]
-			if maker == nil {
+			name, of, _ := strings.Cut(request, " ")
+			if makers[name] == nil {
 				return nil, errors.New("unknown request")
 			}
-			run, err := maker(words[1:])
+			run, err := makers[name](of)
 			if err == nil {
 				_, err = run()
 			}
@@ -108,9 +107,9 @@ type product struct {
 	a, b, c             []float32
 }
 
-func parseProduct(words []string) (*product, error) {
+func parseProduct(of string) (*product, error) {
 	p := &product{}
-	if _, err := fmt.Sscan(strings.Join(words, " "), &p.op, &p.m, &p.n, &p.k, &p.repetitions, &p.trials); err != nil {
+	if _, err := fmt.Sscan(of, &p.op, &p.m, &p.n, &p.k, &p.repetitions, &p.trials); err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -136,8 +135,8 @@ func randoms(rng *rand.Rand, n int) []float32 {
 	return x
 }
 
-func newGemm(words []string) (task, error) {
-	p, err := parseProduct(words)
+func newGemm(of string) (task, error) {
+	p, err := parseProduct(of)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +144,8 @@ func newGemm(words []string) (task, error) {
 	return p.task(func() { kernel.Gemm(op, p.m, p.n, p.k, p.a, p.b, nil, p.c) }), nil
 }
 
-func newGonum(words []string) (task, error) {
-	p, err := parseProduct(words)
+func newGonum(of string) (task, error) {
+	p, err := parseProduct(of)
 	if err != nil {
 		return nil, err
 	}
