@@ -63,14 +63,14 @@ type findings struct {
 	judgement int           // windows judged
 }
 
-// measure compares what the monitor reported about a machine with what was true.
+// measure is add of one machine.
 func (r *record) measure() *findings {
 	f := &findings{}
 	f.add(r)
 	return f
 }
 
-// add adds what becomes of another machine.
+// add compares what the monitor reported about a machine with what was true.
 func (f *findings) add(r *record) {
 	f.tools += len(r.plan.stays)
 	labels := make(map[int]time.Time) // of stays

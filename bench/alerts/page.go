@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // markdown returns the results as text with tables.
 func (r *results) markdown() string {
 	var b strings.Builder
-	s := r.ofShift
+	s, tools, sensors, healthy := &r.of[ofShift], &r.of[ofFailingTools], &r.of[ofFailingSensors], &r.of[ofHealthyTools]
 	if r.small {
 		b.WriteString("In small (`go run -C bench ./alerts -quick`): an hour, tools that live for less than three minutes, holes of 24 s, no day of healthy cutting. " +
 			"`make shift` measures the whole, in a quarter of an hour of processor time, and writes it here.\n\n")
@@ -44,21 +45,21 @@ func (r *results) markdown() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", g.of, g.what, g.figure, g.measured, held)
 	}
-	if n := s.unsure + r.ofHealthyTools.unsure + r.ofFailingTools.unsure + r.ofFailingSensors.unsure; n > 0 {
+	if n := s.unsure + healthy.unsure + tools.unsure + sensors.unsure; n > 0 {
 		fmt.Fprintf(&b, "\nIn addition, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
-			n, s.unsure, r.ofHealthyTools.unsure, r.ofFailingTools.unsure+r.ofFailingSensors.unsure)
+			n, s.unsure, healthy.unsure, tools.unsure+sensors.unsure)
 	}
 	var early []string
-	for _, f := range append(append([]failure{}, s.failures...), r.ofFailingTools.failures...) {
+	for _, f := range slices.Concat(s.failures, tools.failures) {
 		if !f.alarm.IsZero() && f.delay < 0 {
 			early = append(early, fmt.Sprintf("%.0f s at %.0f µm", -f.delay.Seconds(), f.wear))
 		}
 	}
 	if len(early) > 0 {
 		fmt.Fprintf(&b, "\nOf the %d alarms of tools that failed, %d came before the label turned at %d µm: by %s. From %d µm on that counts as found.\n",
-			len(s.failures)+len(r.ofFailingTools.failures), len(early), 300, strings.Join(early, ", "), nearLimit)
+			len(s.failures)+len(tools.failures), len(early), 300, strings.Join(early, ", "), nearLimit)
 	}
-	for _, a := range append(append([]event.Alert{}, s.falsely...), append(r.ofHealthyTools.falsely, append(r.ofFailingTools.falsely, r.ofFailingSensors.falsely...)...)...) {
+	for _, a := range slices.Concat(s.falsely, healthy.falsely, tools.falsely, sensors.falsely) {
 		fmt.Fprintf(&b, "\nFalse alarm: %s\n", a.Text)
 	}
 	return b.String()
@@ -71,7 +72,7 @@ type goal struct {
 }
 
 func (r *results) goals() []goal {
-	s, c, f, n := r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors
+	s, c, f, n := &r.of[ofShift], &r.of[ofHealthyTools], &r.of[ofFailingTools], &r.of[ofFailingSensors]
 	share := func(k, of int) string { return fmt.Sprintf("%d of %d", k, of) }
 	budget := int(c.cutting / (8 * time.Hour))
 	goals := []goal{

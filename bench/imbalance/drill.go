@@ -229,21 +229,10 @@ const fullRandom, fullByTool = "drill-random-full", "drill-tools-full"
 // Cells that are there are not made again. It returns the cells of all sets of drills.
 func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
 	d = d.withDefaults()
-	cells, err := openStore(dir, func(Key) bool { return false })
-	if err != nil {
-		return nil, err
-	}
 	what := fmt.Sprintf("seed %d, %v of cutting, about %d rows", d.Seed, d.Cutting, d.Rows)
-	if err = cells.noteSets(map[string]string{fullRandom: what, fullByTool: what}); err == nil {
-		err = cells.begin()
-	}
-	if err == nil {
-		err = d.runFull(ctx, dir, cells)
-	}
-	if err := errors.Join(err, cells.close()); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(cells.cells, func(c Cell) bool { return !strings.HasPrefix(c.Dataset, "drill-") }), nil
+	none := func(Key) bool { return false }
+	cells, err := addTo(dir, none, map[string]string{fullRandom: what, fullByTool: what}, nil, func(s *store) error { return d.runFull(ctx, dir, s) })
+	return slices.DeleteFunc(cells, func(c Cell) bool { return !strings.HasPrefix(c.Dataset, "drill-") }), err
 }
 
 func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error) {

@@ -5,12 +5,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gofrs/flock"
 
@@ -108,9 +108,9 @@ func (s *store) close() error {
 
 // note writes down, in a file of two columns, what the cells of each name are made
 // with now. Names that have cells, by the key's field, as of returns it, must have
-// been made with the same; else mismatch says what to do about it. What is not
+// been made with the same; else mismatch says what to do about it, of the name, what was noted, and what is now. What is not
 // noted, as in older folders, is taken to be the same.
-func (s *store) note(file string, columns []string, now map[string]string, of func(Key) string, mismatch func(name, old string) error) error {
+func (s *store) note(file string, columns []string, now map[string]string, of func(Key) string, mismatch string) error {
 	path := filepath.Join(s.dir, file)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -130,38 +130,42 @@ func (s *store) note(file string, columns []string, now map[string]string, of fu
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if old, ok := noted[name]; ok && made[name] && old != now[name] {
-			return fmt.Errorf("%s: %w", filepath.Join(s.dir, CellsFile), mismatch(name, old))
+			return fmt.Errorf("%s: "+mismatch, filepath.Join(s.dir, CellsFile), name, old, now[name])
 		}
 		noted[name] = now[name]
 	}
-	var b strings.Builder
-	w := csv.NewWriter(&b)
-	w.Write(columns)
-	for _, name := range slices.Sorted(maps.Keys(noted)) {
-		w.Write([]string{name, noted[name]})
-	}
-	w.Flush()
-	return atomicfile.Write(path, []byte(b.String()))
-}
-
-// noteSettings writes down the settings of the methods wanted, and reports cells
-// that were made with others.
-func (s *store) noteSettings(wanted map[string]bool) error {
-	now := make(map[string]string)
-	for _, m := range Methods() {
-		if wanted[m.Name] {
-			now[m.Name] = m.Settings
+	return atomicfile.WriteTo(path, func(out io.Writer) error {
+		w := csv.NewWriter(out)
+		w.Write(columns)
+		for _, name := range slices.Sorted(maps.Keys(noted)) {
+			w.Write([]string{name, noted[name]})
 		}
-	}
-	return s.note(methodsFile, []string{"method", "settings"}, now, func(k Key) string { return k.Method }, func(name, old string) error {
-		return fmt.Errorf("the cells of %s were made with other settings (%s, now %s): make them again with --redo %s, or name another folder", name, old, now[name], name)
+		w.Flush()
+		return w.Error()
 	})
 }
 
-// noteSets writes down what the sets are, by name, and reports cells that were made
-// of others of that name.
-func (s *store) noteSets(now map[string]string) error {
-	return s.note(setsFile, []string{"dataset", "made of"}, now, func(k Key) string { return k.Dataset }, func(name, old string) error {
-		return fmt.Errorf("the cells of %s were made of other rows, columns or folds (%s, now %s): name another folder", name, old, now[name])
-	})
+// addTo takes a folder, drops cells of it, and lets do add others. Sets and settings say what the cells of each set and method are made of and
+// with now; it is an error if cells that stay were made otherwise. It returns all cells.
+func addTo(dir string, drop func(Key) bool, sets, settings map[string]string, do func(*store) error) ([]Cell, error) {
+	s, err := openStore(dir, drop)
+	if err != nil {
+		return nil, err
+	}
+	err = s.note(setsFile, []string{"dataset", "made of"}, sets, func(k Key) string { return k.Dataset },
+		"the cells of %s were made of other rows, columns or folds (%s, now %s): name another folder")
+	if err == nil && settings != nil {
+		err = s.note(methodsFile, []string{"method", "settings"}, settings, func(k Key) string { return k.Method },
+			"the cells of %[2]s were made with other settings (%[3]s, now %[4]s): make them again with --redo %[2]s, or name another folder")
+	}
+	if err == nil {
+		err = s.begin()
+	}
+	if err == nil {
+		err = do(s)
+	}
+	if err := errors.Join(err, s.close()); err != nil {
+		return nil, err
+	}
+	return s.cells, nil
 }
