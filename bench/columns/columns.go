@@ -66,6 +66,15 @@ func Read(in io.Reader, name string, needed ...string) (*File, error) {
 	return f, nil
 }
 
+// Each calls do with every row of the file at path, see [File.Each].
+func Each(path string, do func(*Row) error, needed ...string) error {
+	f, err := Open(path, needed...)
+	if err != nil {
+		return err
+	}
+	return f.Each(do)
+}
+
 // Except returns the names of the columns but for some.
 func (f *File) Except(some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(f.Header), func(name string) bool { return slices.Contains(some, name) })

@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func main() { command.Main("firstday", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say splits or page")
+		args = []string{""}
 	}
 	flags := flag.NewFlagSet("firstday "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -256,12 +255,8 @@ var labelledProtocols = []struct {
 
 // labelled adds what the network does once worn tools were measured, of the cells of tools never seen.
 func (p *page) labelled(path string, data map[string]*set) error {
-	f, err := columns.Open(path, "data", "protocol", "variant", "tool", "worst_um", "alarm_um")
-	if err != nil {
-		return err
-	}
 	of := make(map[string][]outcome) // by data set and protocol
-	if err := f.Each(func(r *columns.Row) error {
+	if err := columns.Each(path, func(r *columns.Row) error {
 		s := data[r.Text("data")]
 		if s == nil || r.Text("variant") != "default" {
 			return nil
@@ -274,7 +269,7 @@ func (p *page) labelled(path string, data map[string]*set) error {
 		key := s.Name + " " + r.Text("protocol")
 		of[key] = append(of[key], o)
 		return nil
-	}); err != nil {
+	}, "data", "protocol", "variant", "tool", "worst_um", "alarm_um"); err != nil {
 		return err
 	}
 	p.Labelled = []row{{Name: "0, three healthy lives; PHM two", Of: p.Compared[1].Of}}

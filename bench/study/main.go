@@ -24,7 +24,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/imbalance"
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	methods := flags.String("methods", "", "`names` of methods; none: all")
 	redo := flags.String("redo", "", "`names` of methods whose cells, of all sets, are made again, after a change")
 	rows := flags.Int("rows", 200_000, "rows of the drill that are kept")
-	cutting := flags.Duration("cutting", 2443*time.Second, "cutting time of all tools of the drill: the paper's")
+	cutting := flags.Duration("cutting", imbalance.PaperCutting, "cutting time of all tools of the drill: the paper's")
 	full := flags.Bool("full", false, "fit dbn and ecs-dbn to as many rows of the drill as the paper had too; they stay on disk, 1.1 GB")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -88,7 +87,7 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 	}
 	cells, err := imbalance.Run(ctx, plan)
 	if err == nil && full {
-		d.Rows = 0
+		d.Rows = imbalance.PaperRows
 		cells, err = d.RunFull(ctx, plan.Dir)
 	}
 	if err != nil {

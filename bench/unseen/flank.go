@@ -16,7 +16,6 @@ import (
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/baseline"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -178,14 +177,13 @@ func setAUC(cs []cell, scores []float64, faulty []bool) {
 // follow judges the life of a tool as the monitor would, and appends the score and the
 // class of its windows.
 func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, faulty *[]bool) error {
-	o := &own{AlarmUM: math.NaN()}
+	o := &own{}
 	c.flank = o
 	if m.Conformal == nil {
 		o.SetHealthy, o.SetFaulty = math.NaN(), math.NaN()
 	}
-	settings, bell := alarm.Default, alarm.State{}
-	life := trend.Tool{Name: tool}
-	return replay.Life(m, tool, s.table, func(judge *model.Judge, r table.Row) {
+	first, life := replay.NewFirstAlarm(), trend.Tool{Name: tool}
+	err := replay.Life(m, tool, s.table, func(judge *model.Judge, r table.Row) {
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
 			o.estimate(e, r.VBMaxUM)
@@ -203,14 +201,10 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		if v.Outcome == model.Unknown {
 			o.Unknown.add(one, 1)
 		}
-		if !v.Reason.Counts() {
-			return // neither for nor against an alarm, as in the monitor
-		}
-		at := time.Time{}.Add(time.Duration(n) * time.Second)
-		if end := at.Add(time.Second); bell.Observe(settings, false, settings.IsFaulty(v.Score), at, end, end) == alarm.Raised && o.AlarmUM != o.AlarmUM {
-			o.AlarmUM = r.VBMaxUM
-		}
+		first.See(m, r, v)
 	})
+	o.AlarmUM = first.UM
+	return err
 }
 
 // inSet counts a window whose conformal set has its class.

@@ -17,7 +17,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func main() { command.Main("unseen", run) }
 
 func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say tables, flank, simple, robust, rounded or page")
+		args = []string{""}
 	}
 	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)

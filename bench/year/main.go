@@ -30,7 +30,6 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -212,22 +211,16 @@ func fit(ctx context.Context, lives []*life) (*model.Model, error) {
 
 // judge follows a tool as the monitor does.
 func (l *life) judge(m *model.Model) (f finding, err error) {
-	f.alarmUM = math.NaN()
-	var bell alarm.State
+	first := replay.NewFirstAlarm()
 	none := func(*model.Judge, table.Row) {}
 	err = replay.Life(m, l.plan.tool.Name, l.rows, none, func(_ int, r table.Row, v model.Verdict) {
 		f.windows++
 		if v.Outcome == model.Unknown {
 			f.unknown++
 		}
-		if !v.Reason.Counts() {
-			return // neither for nor against an alarm, as in the monitor
-		}
-		end := r.Start.Add(m.Window.Length)
-		if bell.Observe(alarm.Default, false, alarm.Default.IsFaulty(v.Score), r.Start, end, end) == alarm.Raised && f.alarmUM != f.alarmUM {
-			f.alarmUM = r.VBMaxUM
-		}
+		first.See(m, r, v)
 	})
+	f.alarmUM = first.UM
 	return f, err
 }
 
