@@ -11,7 +11,6 @@ import (
 	"github.com/flank-tcm/flank/internal/report"
 )
 
-// markdown returns the results as text with tables.
 func (r *results) markdown() string {
 	var b strings.Builder
 	s, tools, sensors, healthy := &r.of[ofShift], &r.of[ofFailingTools], &r.of[ofFailingSensors], &r.of[ofHealthyTools]
@@ -65,7 +64,6 @@ func (r *results) markdown() string {
 	return b.String()
 }
 
-// goal is a figure to hold.
 type goal struct {
 	of, what, figure, measured string
 	held                       bool
@@ -151,7 +149,6 @@ func (r *record) draw() []byte {
 	}.SVG()
 }
 
-// hour returns the hours from the beginning.
 func hour(at time.Time) float64 { return at.Sub(begin).Hours() }
 
 // curves returns the flank wear at the end of each minute, and the highest score in it.

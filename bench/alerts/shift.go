@@ -40,7 +40,6 @@ type plan struct {
 // begin is when every plan does.
 var begin = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 
-// open returns the machine as a source.
 func (p *plan) open() (source.Source, error) {
 	l := &line{plan: p, start: begin}
 	if err := l.change(); err != nil {
@@ -98,7 +97,6 @@ func (l *line) Next(ctx context.Context) (*source.Block, error) {
 	}
 }
 
-// size is how much is simulated.
 type size struct {
 	shift                        time.Duration // length of the shift
 	healthyTools                 time.Duration // cutting with tools that are fit, on several machines
@@ -232,7 +230,6 @@ func (f *failure) found() bool {
 	return !f.alarm.IsZero() && f.delay <= foundWithin && (f.delay >= 0 || f.wear >= nearLimit)
 }
 
-// sensed is a fault of a sensor, and what the monitor reported about it.
 type sensed struct {
 	fault    sim.Fault
 	advisory *event.Advisory // nil: nothing
@@ -255,7 +252,6 @@ type findings struct {
 	judgement int           // windows judged
 }
 
-// measure is add of one machine.
 func (r *record) measure() *findings {
 	f := &findings{}
 	f.add(r)
@@ -388,7 +384,6 @@ func (f *findings) String() string {
 		f.machine.Hours(), f.cutting.Hours(), f.tools, f.found(), len(f.failures), f.alarms, len(f.falsely), f.shown(), len(f.sensors), f.spurious, f.unsure)
 }
 
-// found counts the failures that were found in time.
 func (f *findings) found() (n int) {
 	for i := range f.failures {
 		if f.failures[i].found() {
@@ -398,7 +393,6 @@ func (f *findings) found() (n int) {
 	return n
 }
 
-// shown counts the faults of sensors that the monitor reported as such.
 func (f *findings) shown() (n int) {
 	for _, s := range f.sensors {
 		if s.advisory != nil {

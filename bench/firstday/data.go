@@ -61,7 +61,6 @@ type taughtSplit struct {
 	judged []*life
 }
 
-// learn lets a method learn from the splits.
 func learn(s *set, m *method, splits []split) []taughtSplit {
 	var out []taughtSplit
 	for _, p := range splits {
@@ -168,7 +167,6 @@ type choice struct {
 	of []outcome
 }
 
-// choices returns what becomes of the lives with each setting.
 func choices(s *set, of []taughtSplit, settings []setting) []choice {
 	var out []choice
 	for _, t := range settings {
@@ -228,7 +226,7 @@ type life struct {
 	healthy int         // rows before the limit
 }
 
-// worst is the greatest wear of the life.
+// worst is the greatest wear of the life, which never falls.
 func (l *life) worst() float64 { return l.wear[len(l.wear)-1] }
 
 // set is a data set as `unseen tables` wrote it.
@@ -242,7 +240,6 @@ type set struct {
 	judge   *model.Judge // for the relations and origins of features
 }
 
-// load reads a set.
 func load(folder, name string) (*set, error) {
 	s := &set{}
 	t, err := columns.Table(folder, name, s)
@@ -332,7 +329,6 @@ func (s *set) splits(n int) []split {
 // seedOf returns the seed that a drill was simulated with.
 func seedOf(tool string) string { return tool[:strings.IndexByte(tool+"-", '-')] }
 
-// lifeOf returns the life of a tool.
 func (s *set) lifeOf(tool string) *life {
 	return s.lives[slices.IndexFunc(s.lives, func(l *life) bool { return l.tool == tool })]
 }
@@ -340,7 +336,6 @@ func (s *set) lifeOf(tool string) *life {
 // taughtBy is how many healthy lives teach where methods are compared: PHM 2010 has three cutters.
 func (s *set) taughtBy() int { return min(3, len(s.lives)-1) }
 
-// writeSplits writes the splits for the peers.
 func writeSplits(folder string) error {
 	all := make(map[string][]split)
 	for _, name := range sets {
@@ -357,7 +352,6 @@ func writeSplits(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "firstday.json"), text, 0o644)
 }
 
-// peerLine is what the peers say of a split.
 type peerLine struct {
 	Data   string                          `json:"data"`
 	Taught []string                        `json:"taught"`

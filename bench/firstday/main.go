@@ -62,7 +62,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 //go:embed page.md.tmpl
 var pageText string
 
-// page is what the page shows.
 type page struct {
 	Compared []row // on all data sets
 	Own      []row // with the settings that are best on the turning tools themselves
@@ -76,7 +75,6 @@ type page struct {
 	groups []group
 }
 
-// row is a line of a table.
 type row struct {
 	Name    string
 	Setting string
@@ -164,7 +162,6 @@ type group struct {
 	of   []choice
 }
 
-// words says a setting.
 func (t setting) words(m *method) string {
 	out := fmt.Sprintf("%v × what healthy lives reached", t.share)
 	if !math.IsInf(t.least, -1) {
@@ -291,5 +288,4 @@ func (p *page) labelled(path string, data map[string]*set) error {
 	return nil
 }
 
-// notMeasured are the figures of nothing.
 var notMeasured = figures{Warned: math.NaN(), False: math.NaN(), FalseNine: math.NaN(), WarnedIn: bootstrap.None, FalseIn: bootstrap.None}

@@ -47,7 +47,6 @@ type Cell struct {
 	Groups []score.Confusion
 }
 
-// cellColumns are the columns of a file of cells.
 var cellColumns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
 	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn", "us_per_row", "by_group"}
 
@@ -89,7 +88,6 @@ func (c *Cell) Figures() []*float64 {
 	return []*float64{&c.Accuracy, &c.GMean, &c.AUC, &c.Precision, &c.Recall, &c.F1, &c.Seconds, &c.MCC, &c.BalancedAccuracy, &c.Micros}
 }
 
-// line returns the cell as a line of a file.
 func (c Cell) line() string {
 	var figures, byGroup []string
 	for k, v := range c.Figures() {
@@ -116,7 +114,6 @@ func readCells(in io.Reader, name string) (cells []Cell, err error) {
 	return cells, err
 }
 
-// cellOf returns the cell of a row.
 func cellOf(r *columns.Row) (c Cell, err error) {
 	c = Cell{
 		Key: Key{r.Text("dataset"), r.Text("method"), r.Whole("trial", 1), r.Whole("fold", 1)},
@@ -151,7 +148,6 @@ func LoadCells(path string) ([]Cell, error) {
 	return readCells(bytes.NewReader(text), path)
 }
 
-// sortCells puts cells in order of set, method, trial and fold.
 func sortCells(cells []Cell) {
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(strings.Compare(a.Dataset, b.Dataset), strings.Compare(a.Method, b.Method), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Fold, b.Fold))

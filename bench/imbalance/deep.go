@@ -160,7 +160,6 @@ type fitted struct {
 	judging        float64      // seconds from test rows to posteriors
 }
 
-// fit fits a classifier to the rows of a task.
 func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
 	return fitRows(ctx, &classify.Table{X: t.X, Y: t.Y, Groups: t.Groups}, t.Test, t.Seed, s)
 }
@@ -261,5 +260,4 @@ func startWatch() watch {
 
 func (w watch) stop() { runtime.UnlockOSThread() }
 
-// seconds returns those since the start.
 func (w watch) seconds() float64 { return threadSeconds() - float64(w) }

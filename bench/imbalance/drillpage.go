@@ -134,7 +134,6 @@ func (p *drillPage) row(r drillRow, columns []leadColumn) {
 		r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, micros, paper)
 }
 
-// leadColumn is a column of differences in G-mean, by method.
 type leadColumn struct {
 	name  string
 	leads map[string]lead

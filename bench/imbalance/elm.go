@@ -122,14 +122,12 @@ func (r ridge) within(c float64) []float64 {
 	return b
 }
 
-// beta returns β(C).
 func (r ridge) beta(c float64) []float64 {
 	var b mat.VecDense
 	b.MulVec(&r.vectors, mat.NewVecDense(len(r.values), r.within(c)))
 	return b.RawVector().Data
 }
 
-// values returns the outputs of rows.
 func (e *elm) values(x dbn.Matrix) []float64 {
 	var v mat.VecDense
 	v.MulVec(e.units.apply(x), mat.NewVecDense(len(e.beta), e.beta))
@@ -191,7 +189,6 @@ func welmFamily() family {
 	}
 }
 
-// welmWeights returns the weight of a row of each class.
 func welmWeights(y []int, golden bool) [2]float64 {
 	var n [2]int
 	for _, label := range y {

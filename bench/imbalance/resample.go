@@ -36,7 +36,6 @@ const (
 	manyNeighbours = 10 // decide whether a row is in danger
 )
 
-// lack is what the smaller class lacks.
 type lack struct {
 	class      int
 	rows       []int // of the class
@@ -152,7 +151,6 @@ func standing(x dbn.Matrix, y, rows []int, l lack) (danger, safe []int) {
 	return danger, safe
 }
 
-// others returns how many of the rows are not of the class.
 func others(y, rows []int, class int) int {
 	n := 0
 	for _, i := range rows {

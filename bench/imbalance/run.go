@@ -108,7 +108,6 @@ func (p Plan) jobs(picked []family, wanted map[string]bool, has map[Key]bool) []
 	return jobs
 }
 
-// make does the jobs and stores their cells.
 func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(max(1, p.Workers))
@@ -138,7 +137,6 @@ func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 	return workers.Wait()
 }
 
-// do returns the job's cells that are wanted.
 func (j *job) do(ctx context.Context) ([]Cell, error) {
 	t := j.set.TaskOf(j.trial, j.fold)
 	answers, err := j.family.solve(ctx, t)

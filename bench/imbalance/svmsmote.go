@@ -38,7 +38,6 @@ func svmsmote(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 // them in time and memory.
 const svcRows = 10_000
 
-// supportVectors returns the support vectors of a class.
 func supportVectors(x dbn.Matrix, y []int, class int, rng *rand.Rand) []int {
 	parts := (len(y) + svcRows - 1) / svcRows
 	if parts < 2 {
@@ -98,7 +97,6 @@ func fitSVC(x dbn.Matrix, y []int) *svc {
 	return s
 }
 
-// solve sets alpha.
 func (s *svc) solve() {
 	n := len(s.alpha)
 	gradient := make([]float64, n) // of the objective

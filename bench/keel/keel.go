@@ -21,7 +21,6 @@ import (
 	"strings"
 )
 
-// attribute is one column of a file.
 type attribute struct {
 	Name string
 	// Values are those that a nominal attribute may have; nil: it is a number.
@@ -106,7 +105,6 @@ func (p *parser) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: "+format, append([]any{p.name, p.line}, args...)...)
 }
 
-// declare takes a line of the header.
 func (p *parser) declare(text string) error {
 	if text[0] != '@' {
 		return p.errorf("%.40q is before @data: a line of the header begins with @", text)
@@ -130,7 +128,6 @@ func (p *parser) declare(text string) error {
 	return p.errorf("%.40q is not a keyword: @relation, @attribute, @inputs, @outputs and @data are", keyword)
 }
 
-// attribute takes what follows @attribute: a name and a type.
 func (p *parser) attribute(text string) error {
 	var name, kind string
 	if strings.HasPrefix(text, "'") {
@@ -180,7 +177,6 @@ func (p *parser) attribute(text string) error {
 	return nil
 }
 
-// find returns the index of an attribute, below 0 if there is none of the name.
 func (p *parser) find(name string) int {
 	return slices.IndexFunc(p.attributes, func(a attribute) bool { return a.Name == name })
 }
@@ -230,7 +226,6 @@ func (p *parser) begin() error {
 	return nil
 }
 
-// row takes a line of values.
 func (p *parser) row(text string) error {
 	values := split(text)
 	if len(values) != len(p.roles) {
@@ -269,7 +264,6 @@ func (p *parser) row(text string) error {
 	return nil
 }
 
-// index returns the index of a nominal attribute's value.
 func (p *parser) index(a *attribute, text string) (int, error) {
 	if i := slices.Index(a.Values, text); i >= 0 {
 		return i, nil

@@ -89,7 +89,6 @@ func path(dir, name string, fold int, part string) string {
 	return filepath.Join(dir, name, fmt.Sprintf("%s-%d-%d%s.dat", name, Folds, fold+1, part))
 }
 
-// declaresAs reports whether f has the attributes of g.
 func (f *file) declaresAs(g *file) bool {
 	same := func(a, b attribute) bool { return a.Name == b.Name && a.nominal() == b.nominal() }
 	return slices.EqualFunc(f.Inputs, g.Inputs, same) && same(f.Output, g.Output)
@@ -156,7 +155,6 @@ func same(a, b []*file) (row string, ok bool) {
 	return row, row == ""
 }
 
-// assemble makes a set of its test files.
 func assemble(name string, tests []*file) *Set {
 	s := &Set{Name: name}
 	rows := 0
@@ -211,7 +209,6 @@ func assemble(name string, tests []*file) *Set {
 	return s
 }
 
-// encode stores a row of values in columns.
 func encode(dst []float32, values []float64, inputs []attribute) {
 	for j, v := range values {
 		n := len(inputs[j].Values)

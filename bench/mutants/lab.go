@@ -54,7 +54,6 @@ func (l *lab) unchanged(ctx context.Context, chosen []*mutant, rooms bool) error
 	return nil
 }
 
-// judge asks what finds a mutant.
 func (l *lab) judge(ctx context.Context, m *mutant, rooms bool, s *score) error {
 	overlay, err := l.overlay(m)
 	if err != nil {
@@ -197,7 +196,6 @@ type mutant struct {
 	patch      string
 }
 
-// reachable reports whether the simulation can reach the place.
 func (m *mutant) reachable() bool { return m.Simulation == "yes" }
 
 // number is what -only takes.
@@ -216,7 +214,6 @@ func (m *mutant) files() (names []string) {
 	return names
 }
 
-// parse reads a patch.
 func parse(name, text string) (*mutant, error) {
 	head, body, _ := strings.Cut(text, "\n\n")
 	m := &mutant{Name: name, patch: body}
@@ -265,7 +262,6 @@ func (m *mutant) apply(root, folder string) error {
 	return nil
 }
 
-// read reads all patches of a folder, in the order of their names.
 func read(folder string) (all []*mutant, err error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.patch"))
 	if err != nil {

@@ -159,7 +159,6 @@ func say(by, none string) string {
 	return cmp.Or(by, none)
 }
 
-// tables returns the generated part of the page.
 func tables(all []*mutant, scores map[string]score) string {
 	var b strings.Builder
 	var room, oracle, simulation, reachable, either, seeds int

@@ -212,7 +212,6 @@ const (
 	regressions = "logistic regression"
 )
 
-// row is a row of the page's tables.
 type row struct{ variant, words string }
 
 var rows = []row{

@@ -147,7 +147,6 @@ type windows struct {
 	lessons *classify.Table
 }
 
-// rows drills the tools and returns the windows.
 func (s wearStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (windows, error) {
 	t, lessons, _, err := train.Lessons(ctx, s.job(microscope, mode))
 	return windows{t, lessons}, err

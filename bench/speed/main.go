@@ -78,7 +78,6 @@ type bench struct {
 	tables strings.Builder // Markdown
 }
 
-// goal is a figure with what it should be.
 type goal struct {
 	What, Want, Got string
 	Held            bool
@@ -148,7 +147,6 @@ func (b *bench) race(rounds int, contenders ...contender) (t [2]times, err error
 	return t, nil
 }
 
-// goal notes a figure and whether it holds.
 func (b *bench) goal(held bool, what, want, format string, args ...any) {
 	b.goals = append(b.goals, goal{what, want, fmt.Sprintf(format, args...), held})
 }
@@ -168,7 +166,6 @@ func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, form
 //go:embed performance.md.tmpl
 var page string
 
-// write writes the document.
 func (b *bench) write(w io.Writer) error {
 	_, err := io.WriteString(w, document.Fill(page, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()}, nil))
 	return err
@@ -213,7 +210,6 @@ func start(name string, env []string, command ...string) (*peer, error) {
 	return &peer{name, cmd, in, bufio.NewReader(out)}, nil
 }
 
-// ask returns the line with which the peer answers.
 func (p *peer) ask(request string) (string, error) {
 	if _, err := fmt.Fprintln(p.in, request); err != nil {
 		return "", fmt.Errorf("%s: %w", p.name, err)
@@ -229,7 +225,6 @@ func (p *peer) ask(request string) (string, error) {
 	return line, nil
 }
 
-// time returns the numbers with which the peer answers.
 func (p *peer) time(request string) ([]float64, error) {
 	line, err := p.ask(request)
 	if err != nil {
@@ -261,16 +256,13 @@ const (
 	cpu
 )
 
-// contender is the name of a peer and what it is asked for.
 type contender struct{ peer, request string }
 
 // times holds the seconds of every contender in every round.
 type times [][]float64
 
-// median returns the median seconds of contender i.
 func (t times) median(i int) float64 { return stat.Median(t[i]) }
 
-// least returns the least seconds of contender i.
 func (t times) least(i int) float64 { return slices.Min(t[i]) }
 
 // ratio returns the median over the rounds of the time of contender i divided by

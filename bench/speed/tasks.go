@@ -77,7 +77,6 @@ type seconds struct{ wall, cpu float64 }
 
 func (s seconds) String() string { return fmt.Sprintf("%.9f %.9f", s.wall, s.cpu) }
 
-// timed returns what one run takes.
 func timed(run func()) seconds {
 	start, cpu := time.Now(), processorSeconds()
 	run()

@@ -41,14 +41,12 @@ func (m Metric) of(c *imbalance.Cell) float64 { return *c.Figures()[m] }
 // folds is how many folds a set has.
 const folds = 5
 
-// score is one method on one set.
 type score struct {
 	trials int              // with all their folds
 	mean   [metrics]float64 // over trials, of means over folds
 	spread [metrics]float64 // over trials; NaN if there is but one
 }
 
-// pair is a method and a set.
 type pair struct{ method, set string }
 
 // board is the scores of all methods on all sets.
@@ -130,7 +128,6 @@ func (b *board) has(method string, sets []string) bool {
 	})
 }
 
-// column returns a method's scores on sets.
 func (b *board) column(method string, m Metric, sets []string) []float64 {
 	v := make([]float64, len(sets))
 	for i, set := range sets {
@@ -297,7 +294,6 @@ func (b *board) versus(c *comparison, method string) versus {
 	return v
 }
 
-// rank returns a method's mean rank.
 func (c *comparison) rank(method string) float64 {
 	return c.test.Ranks[slices.Index(c.methods, method)]
 }

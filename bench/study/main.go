@@ -68,7 +68,6 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	return err
 }
 
-// progress prints how far a phase is, in tenths.
 func progress(stderr io.Writer) func(phase string, done, total int) {
 	last := ""
 	return func(phase string, done, total int) {
@@ -79,7 +78,6 @@ func progress(stderr io.Writer) func(phase string, done, total int) {
 	}
 }
 
-// drill makes the cells of gun drills and their page.
 func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full bool) error {
 	var err error
 	if plan.Sets, err = d.Sets(ctx); err != nil {
@@ -96,7 +94,6 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 	return atomicfile.Write(filepath.Join(plan.Dir, "drill.md"), []byte(imbalance.DrillPage(cells)))
 }
 
-// write writes the pages of the cells in dir.
 func write(keel, dir string, stderr io.Writer) error {
 	if keel == "" {
 		return errors.New("-keel names the folder of KEEL's data sets")

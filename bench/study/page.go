@@ -137,7 +137,6 @@ func newPages(in Input) (*pages, error) {
 	return p, nil
 }
 
-// mean returns the mean over the sets of a method's scores.
 func (p *pages) mean(method string, m Metric) float64 {
 	return mean(p.column(method, m, p.Sets))
 }
@@ -187,7 +186,6 @@ func table(header []string, rows [][]string) string {
 	return b.String()
 }
 
-// strong makes the row of the control bold.
 func strong(bold bool, s string) string {
 	if bold && s != "" {
 		return "**" + s + "**"

@@ -123,7 +123,6 @@ func (p *pages) Averages() string {
 	return strings.Replace(table(header, rows), "|---|---:|", "|---|---|", 1)
 }
 
-// by says whose program the method is.
 func by(method string) string {
 	if isPeer(method) {
 		return "Python"

@@ -93,7 +93,6 @@ func (c cell) line() []string {
 	return append(line, columns.Number(o.Error, 1), number(o.Inside, 64), columns.Number(o.Worst, 1), columns.Number(o.AlarmUM, 1))
 }
 
-// loadCells reads the cells of a folder.
 func loadCells(folder string) ([]cell, error) {
 	var all []cell
 	for _, name := range cellFiles {
@@ -189,7 +188,6 @@ func writeCells(out io.Writer, header []string, cs []cell) error {
 	return w.Error()
 }
 
-// append adds the cells of one split.
 func (l *cellLog) append(cs []cell) error { return writeCells(l.file, nil, cs) }
 
 // tally is the cells of one method and variant on one data set by one protocol.

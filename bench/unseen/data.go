@@ -82,7 +82,6 @@ const (
 	uniwearLimit = 150 // µm, which every experiment reaches
 )
 
-// newSet returns a set without rows.
 func newSet(name string, reference int, limit float64, window string, columns []string) *set {
 	return &set{Name: name, Reference: reference, LimitUM: limit, Window: window, table: table.New(columns)}
 }
@@ -96,7 +95,6 @@ func (s *set) add(tool string, wear float64, features []float32) {
 	s.table.Append(table.Row{Tool: tool, Class: class, VBMaxUM: wear, Features: features})
 }
 
-// readTurning reads the turning recording: a row a second, 152 features.
 func readTurning(_ context.Context, folder string) (*set, error) {
 	f, err := columns.Open(filepath.Join(folder, "vicomtech-turning", "turning_wear_dev.csv"))
 	if err != nil {

@@ -92,7 +92,6 @@ func judgeAll(ctx context.Context, folder string, sets, protocols []string, log 
 // machine is the name of the machine that all tools are of.
 const machine = "unseen"
 
-// config returns the settings: the default ones, and what a set says of itself.
 func (s *set) config() train.Config {
 	c := train.DefaultConfig()
 	c.Gate = "off" // every row is of cutting
@@ -102,7 +101,6 @@ func (s *set) config() train.Config {
 	return c
 }
 
-// layout returns the channels that the features are of.
 func (s *set) layout() (*signal.Layout, error) { return columns.Layout(s.Name, s.table.Columns) }
 
 // part returns the rows that a split learns from; rows of unlabelled tools have
@@ -134,7 +132,6 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 	return cs, err
 }
 
-// fit trains on one part of a split.
 func (s *set) fit(ctx context.Context, p split, change func(*train.Config)) (*model.Model, error) {
 	c := s.config()
 	change(&c)
@@ -207,7 +204,6 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 	return err
 }
 
-// inSet counts a window whose conformal set has its class.
 func (o *own) inSet(class int) {
 	if class == classify.Healthy {
 		o.SetHealthy++
@@ -301,7 +297,6 @@ func (s *set) compare(ctx context.Context) ([]cell, error) {
 	return out, nil
 }
 
-// rowsOf returns the rows of some tools, ascending.
 func rowsOf(rows *table.Table, tools []string) []int {
 	var out []int
 	for i, tool := range rows.Tool {

@@ -79,7 +79,6 @@ func isOurs(t *tally) bool { return t.method == flankMethod && t.variant == defa
 // ours returns Flank's result with default settings, nil if there is none.
 func (p *page) ours(data, protocol string) *result { return p.find(data, protocol, isOurs) }
 
-// peers returns the peers, the best first.
 func (p *page) peers(data, protocol string) []*result {
 	return slices.DeleteFunc(slices.Clone(p.results(data, protocol)), func(r *result) bool { return r.method == flankMethod })
 }
@@ -91,7 +90,6 @@ func newPage(cells []cell) *page {
 //go:embed page.md.tmpl
 var pageText string
 
-// markdown returns the page.
 func (p *page) markdown() string { return document.Fill(pageText, p, nil) }
 
 // taken returns what a part has written to the page.
@@ -100,7 +98,6 @@ func (p *page) taken() string {
 	return p.String()
 }
 
-// row writes a row of a table.
 func (p *page) row(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) }
 
 // Goals writes what is to be reached, and whether it is.
@@ -403,7 +400,6 @@ func (p *page) Lead(data, protocol string, m baseline.Method) string {
 	return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
 }
 
-// simple returns the result of a simple method, nil if there is none.
 func (p *page) simple(data, protocol string, m baseline.Method) *result {
 	return p.find(data, protocol, func(t *tally) bool { return t.method == string(m) && t.variant == simpleVariant })
 }
@@ -425,7 +421,6 @@ func (r *result) short() string {
 	return text
 }
 
-// named is short with the name of the method.
 func (r *result) named() string {
 	if r == nil {
 		return "–"

@@ -36,7 +36,6 @@ import (
 
 func main() { command.Main("year", run) }
 
-// size is how much is simulated.
 type size struct {
 	machines, months, tools int // tools of a machine in a month
 	first                   int // tools of the month before, which the first model learns from
@@ -107,7 +106,6 @@ const nearUM = 270
 func (f finding) caught() bool  { return f.alarmUM >= nearUM }
 func (f finding) falsely() bool { return f.alarmUM < nearUM }
 
-// year is a fleet's year.
 type year struct {
 	size
 	log   io.Writer
@@ -254,7 +252,6 @@ func (y *year) tally(month int) (t tally) {
 
 func share(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 
-// page returns the page and its picture.
 func (y *year) page() (text string, plot []byte) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# A year of a fleet, with and without training again
