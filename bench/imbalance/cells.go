@@ -302,13 +302,11 @@ func (s *store) note(file string, columns []string, now map[string]string, of fu
 		noted[name] = now[name]
 	}
 	return atomicfile.WriteTo(path, func(out io.Writer) error {
-		w := csv.NewWriter(out)
-		w.Write(columns)
+		lines := [][]string{columns}
 		for _, name := range slices.Sorted(maps.Keys(noted)) {
-			w.Write([]string{name, noted[name]})
+			lines = append(lines, []string{name, noted[name]})
 		}
-		w.Flush()
-		return w.Error()
+		return csv.NewWriter(out).WriteAll(lines)
 	})
 }
 

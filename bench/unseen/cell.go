@@ -76,21 +76,36 @@ const simpleFile = "simple.csv"
 // cellFiles are the files of cells in their folder: Flank's, the simple methods' and the peers'.
 var cellFiles = []string{"cells.csv", simpleFile, "peers.csv"}
 
+// keys are the cell's columns of words, and numbers the others. Flank's own cells have more of these.
+func (c *cell) keys() []*string {
+	return []*string{&c.Data, &c.Protocol, &c.Unit, &c.Split, &c.Method, &c.Variant, &c.Tool}
+}
+
+func (c *cell) numbers() []*float64 {
+	all := []*float64{&c.TP, &c.FN, &c.TN, &c.FP, &c.AUC}
+	if o := c.flank; o != nil {
+		all = append(all, &o.Unknown.TP, &o.Unknown.FN, &o.Unknown.TN, &o.Unknown.FP, &o.SetHealthy, &o.SetFaulty,
+			&o.Wear, &o.Known, &o.Error, &o.Inside, &o.Worst, &o.AlarmUM)
+	}
+	return all
+}
+
+// digits are those behind the point of some numbers; others are written as they are.
+var digits = map[string]int{"auc": 4, "wear_error": 1, "worst_um": 1, "alarm_um": 1}
+
 // line is the cell as a line under ownHeader, or under cellHeader if it is not Flank's.
-func (c cell) line() []string {
-	line := []string{c.Data, c.Protocol, c.Unit, c.Split, c.Method, c.Variant, c.Tool}
-	for _, v := range []float64{c.TP, c.FN, c.TN, c.FP} {
-		line = append(line, number(v, 64))
+func (c cell) line() (line []string) {
+	for _, text := range c.keys() {
+		line = append(line, *text)
 	}
-	line = append(line, columns.Number(c.AUC, 4))
-	o := c.flank
-	if o == nil {
-		return line
+	for _, v := range c.numbers() {
+		if n, ok := digits[ownHeader[len(line)]]; ok {
+			line = append(line, columns.Number(*v, n))
+		} else {
+			line = append(line, number(*v, 64))
+		}
 	}
-	for _, v := range []float64{o.Unknown.TP, o.Unknown.FN, o.Unknown.TN, o.Unknown.FP, o.SetHealthy, o.SetFaulty, o.Wear, o.Known} {
-		line = append(line, number(v, 64))
-	}
-	return append(line, columns.Number(o.Error, 1), number(o.Inside, 64), columns.Number(o.Worst, 1), columns.Number(o.AlarmUM, 1))
+	return line
 }
 
 func loadCells(folder string) ([]cell, error) {
@@ -123,18 +138,15 @@ func readCells(path string) ([]cell, error) {
 	}
 	var out []cell
 	return out, f.Each(func(r *columns.Row) error {
-		c := cell{
-			Data: r.Text("data"), Protocol: r.Text("protocol"), Unit: r.Text("unit"), Split: r.Text("split"),
-			Method: r.Text("method"), Variant: r.Text("variant"), Tool: r.Text("tool"),
-		}
-		c.TP, c.FN, c.TN, c.FP, c.AUC = r.Maybe("tp"), r.Maybe("fn"), r.Maybe("tn"), r.Maybe("fp"), r.Maybe("auc")
+		var c cell
 		if len(f.Header) == len(ownHeader) {
-			c.flank = &own{
-				Unknown:    counts{TP: r.Maybe("unknown_tp"), FN: r.Maybe("unknown_fn"), TN: r.Maybe("unknown_tn"), FP: r.Maybe("unknown_fp")},
-				SetHealthy: r.Maybe("set_healthy"), SetFaulty: r.Maybe("set_faulty"),
-				Wear: r.Maybe("wear"), Known: r.Maybe("wear_known"), Error: r.Maybe("wear_error"), Inside: r.Maybe("wear_inside"),
-				Worst: r.Maybe("worst_um"), AlarmUM: r.Maybe("alarm_um"),
-			}
+			c.flank = &own{}
+		}
+		for k, text := range c.keys() {
+			*text = r.Text(ownHeader[k])
+		}
+		for k, v := range c.numbers() {
+			*v = r.Maybe(ownHeader[len(c.keys())+k])
 		}
 		out = append(out, c)
 		if !(min(c.TP, c.FN, c.TN, c.FP) >= 0) {
@@ -177,15 +189,14 @@ func openLog(path string, again []string) (*cellLog, error) {
 
 // writeCells writes cells below a header, if there is one.
 func writeCells(out io.Writer, header []string, cs []cell) error {
-	w := csv.NewWriter(out)
+	var lines [][]string
 	if header != nil {
-		w.Write(header)
+		lines = append(lines, header)
 	}
 	for _, c := range cs {
-		w.Write(c.line())
+		lines = append(lines, c.line())
 	}
-	w.Flush()
-	return w.Error()
+	return csv.NewWriter(out).WriteAll(lines)
 }
 
 func (l *cellLog) append(cs []cell) error { return writeCells(l.file, nil, cs) }

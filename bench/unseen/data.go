@@ -288,18 +288,16 @@ func (s *set) write(folder string) error {
 		return err
 	}
 	err := atomicfile.WriteTo(filepath.Join(folder, s.Name+".csv"), func(out io.Writer) error {
-		w := csv.NewWriter(out)
-		w.Write(append([]string{"tool", "faulty", "wear"}, s.table.Columns...))
+		lines := [][]string{append([]string{"tool", "faulty", "wear"}, s.table.Columns...)}
 		for i := range s.table.Rows() {
 			r := s.table.Row(i)
 			line := []string{r.Tool, strconv.Itoa(r.Class), number(r.VBMaxUM, 64)}
 			for _, v := range r.Features {
 				line = append(line, number(float64(v), 32))
 			}
-			w.Write(line)
+			lines = append(lines, line)
 		}
-		w.Flush()
-		return w.Error()
+		return csv.NewWriter(out).WriteAll(lines)
 	})
 	if err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
@@ -101,8 +100,6 @@ func (s *set) config() train.Config {
 	return c
 }
 
-func (s *set) layout() (*signal.Layout, error) { return columns.Layout(s.Name, s.table.Columns) }
-
 // part returns the rows that a split learns from; rows of unlabelled tools have
 // neither class nor wear.
 func (s *set) part(p split) *table.Table {
@@ -133,17 +130,23 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 }
 
 func (s *set) fit(ctx context.Context, p split, change func(*train.Config)) (*model.Model, error) {
-	c := s.config()
-	change(&c)
-	layout, err := s.layout()
+	j, err := s.job(s.part(p), change)
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := train.Run(ctx, train.Job{
-		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
-		Inputs: []train.Input{{Name: s.Name, Windows: s.table.Rows(), Table: s.part(p)}},
-	})
+	m, _, err := train.Run(ctx, j)
 	return m, err
+}
+
+// job returns what learns from rows of the set.
+func (s *set) job(rows *table.Table, change func(*train.Config)) (train.Job, error) {
+	c := s.config()
+	change(&c)
+	layout, err := columns.Layout(s.Name, s.table.Columns)
+	return train.Job{
+		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
+		Inputs: []train.Input{{Name: s.Name, Windows: rows.Rows(), Table: rows}},
+	}, err
 }
 
 // judgeBy judges the tools that a split does not learn from, and returns the posterior of each window too.
@@ -265,18 +268,11 @@ func compareAll(ctx context.Context, folder string, names []string, out, log io.
 
 // compare judges every split by the simple methods.
 func (s *set) compare(ctx context.Context) ([]cell, error) {
-	layout, err := s.layout()
+	j, err := s.job(s.part(split{Train: toolsOf(s.lives())}), func(*train.Config) {})
 	if err != nil {
 		return nil, err
 	}
-	all := split{}
-	for _, l := range s.lives() {
-		all.Train = append(all.Train, l.tool)
-	}
-	rows, lessons, _, err := train.Lessons(ctx, train.Job{
-		Config: s.config(), Layout: layout, Program: "unseen", Log: zerolog.Nop(),
-		Inputs: []train.Input{{Name: s.Name, Windows: s.table.Rows(), Table: s.part(all)}},
-	})
+	rows, lessons, _, err := train.Lessons(ctx, j)
 	if err != nil {
 		return nil, err
 	}

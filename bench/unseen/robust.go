@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
@@ -72,23 +70,12 @@ func robust(ctx context.Context, folder string, stderr io.Writer) (turning [3]*c
 
 // robust trains on the tools of a set whose names begin so, holding each out in turn.
 func (s *set) robust(ctx context.Context, guard classify.Guard, prefix string) (*card.Robustness, error) {
-	c := s.config()
-	c.Guard, c.Evaluate.ByTool = guard, "leave-one-out"
-	layout, err := s.layout()
+	tools := slices.DeleteFunc(toolsOf(s.lives()), func(tool string) bool { return !strings.HasPrefix(tool, prefix) })
+	j, err := s.job(s.part(split{Train: tools}), func(c *train.Config) { c.Guard, c.Evaluate.ByTool = guard, "leave-one-out" })
 	if err != nil {
 		return nil, err
 	}
-	var all split
-	for _, l := range s.lives() {
-		if strings.HasPrefix(l.tool, prefix) {
-			all.Train = append(all.Train, l.tool)
-		}
-	}
-	t := s.part(all)
-	_, report, err := train.Run(ctx, train.Job{
-		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
-		Inputs: []train.Input{{Name: s.Name, Windows: t.Rows(), Table: t}},
-	})
+	_, report, err := train.Run(ctx, j)
 	switch {
 	case err != nil:
 		return nil, err
