@@ -169,21 +169,6 @@ func writeCells(path string, cells []Cell) error {
 // then, however many trials there were. (Ten times a tenth is not 1 in a float64.)
 func Exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
-// mean is the mean of the numbers added; NaN does not count.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m *mean) add(v float64) {
-	if v == v {
-		m.sum += v
-		m.n++
-	}
-}
-
-func (m *mean) value() float64 { return m.sum / float64(m.n) }
-
 // Files of a study.
 const (
 	CellsFile   = "cells.csv"

@@ -4,10 +4,14 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -164,9 +168,9 @@ func separated(rows []drillRow, ahead map[string]lead, tools int, than string) s
 	var better, worse []string
 	for _, r := range rows {
 		switch l, ok := ahead[r.Method]; {
-		case ok && l.over[0] > 0:
+		case ok && l.over.Low > 0:
 			better = append(better, r.Method)
-		case ok && l.over[1] < 0:
+		case ok && l.over.High < 0:
 			worse = append(worse, r.Method)
 		}
 	}
@@ -211,62 +215,57 @@ func drillRows(cells []Cell) []drillRow {
 // interval of that over groups.
 type lead struct {
 	ahead float64
-	over  [2]score.Figure
+	over  bootstrap.Interval
 }
 
 func (l lead) String() string {
-	return strings.ReplaceAll(fmt.Sprintf("%+.3f [%+.3f, %+.3f]", l.ahead, float64(l.over[0]), float64(l.over[1])), "-", "−")
+	return strings.ReplaceAll(fmt.Sprintf("%+.3f [%+.3f, %+.3f]", l.ahead, l.over.Low, l.over.High), "-", "−")
 }
 
-// heldOut names a group: the fold that holds it out, and its place in the fold's test part.
-type heldOut struct{ fold, place int }
+// heldOut names a group in two letters: the fold that holds it out, and its place in the fold's test part.
+func heldOut(c *Cell, place int) string { return string([]rune{rune(c.Fold), rune(place)}) }
 
 // leads returns, for each pair, how far its first cells are ahead of its second ones. All cells
 // must be of the same groups and have Groups. Groups are drawn, the same for all cells, because
 // rows of a group resemble each other. A cell of whose fold no group was drawn does not count.
 func leads(pairs [][2][]Cell) []lead {
-	var groups []heldOut
-	once := make(map[heldOut]int)
+	once := make(map[string]float64)
 	for _, c := range pairs[0][0] {
 		for k := range c.Groups {
-			if g := (heldOut{c.Fold, k}); once[g] == 0 {
-				once[g], groups = 1, append(groups, g)
-			}
+			once[heldOut(&c, k)] = 1
 		}
 	}
-	ahead := func(pair [2][]Cell, times map[heldOut]int) float64 {
-		return drawnGMean(pair[0], times) - drawnGMean(pair[1], times)
+	ahead := func(times map[string]float64) (all []float64) {
+		for _, pair := range pairs {
+			all = append(all, drawnGMean(pair[0], times)-drawnGMean(pair[1], times))
+		}
+		return all
 	}
-	over := score.Bootstrap(len(groups), len(pairs), func(drawn []int, figures []float64) {
-		times := make(map[heldOut]int)
-		for _, i := range drawn {
-			times[groups[i]]++
-		}
-		for i, pair := range pairs {
-			figures[i] = ahead(pair, times)
-		}
-	})
 	all := make([]lead, len(pairs))
-	for i, pair := range pairs {
-		all[i] = lead{ahead(pair, once), over[i]}
+	over := bootstrap.Tools(slices.Collect(maps.Keys(once)), len(pairs), ahead)
+	for i, v := range ahead(once) {
+		all[i] = lead{v, over[i]}
 	}
 	return all
 }
 
 // drawnGMean returns the mean of the G-means that cells have on groups, each of which counts so
 // many times.
-func drawnGMean(cells []Cell, times map[heldOut]int) float64 {
-	var all mean
+func drawnGMean(cells []Cell, times map[string]float64) float64 {
+	var all []float64
 	for _, c := range cells {
 		sum := score.NewConfusion(2)
 		for k, m := range c.Groups {
+			drawn := int(times[heldOut(&c, k)])
 			for truth, decided := range m {
 				for decision, n := range decided {
-					sum[truth][decision] += n * times[heldOut{c.Fold, k}]
+					sum[truth][decision] += n * drawn
 				}
 			}
 		}
-		all.add(float64(sum.Summary().GMean))
+		if g := float64(sum.Summary().GMean); g == g {
+			all = append(all, g)
+		}
 	}
-	return all.value()
+	return stat.Mean(all, nil)
 }
