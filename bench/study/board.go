@@ -105,14 +105,12 @@ func newScore(cells []imbalance.Cell) score {
 	}
 	s := score{trials: len(trials)}
 	for m := range metrics {
-		for _, t := range trials {
-			s.mean[m] += t[m]
-		}
-		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
 		var of []float64
 		for _, t := range trials {
+			s.mean[m] += t[m]
 			of = append(of, t[m])
 		}
+		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
 		if s.spread[m] = math.NaN(); len(of) > 1 {
 			s.spread[m] = gonum.StdDev(of, nil)
 		}
@@ -239,17 +237,13 @@ func (b *board) compare(metric Metric, control string, methods, sets []string) c
 		}
 	}
 	byName := stat.NewFriedman(table)
-	order := make([]int, len(methods))
-	for i := range order {
-		order[i] = i
+	rank := make(map[string]float64)
+	for i, m := range methods {
+		rank[m] = byName.Ranks[i]
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(byName.Ranks[i], byName.Ranks[j]) })
+	c.methods = slices.SortedStableFunc(slices.Values(methods), func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
 	c.test = byName
-	c.test.Ranks = nil
-	for _, i := range order {
-		c.methods = append(c.methods, methods[i])
-		c.test.Ranks = append(c.test.Ranks, byName.Ranks[i])
-	}
+	c.test.Ranks = slices.Sorted(slices.Values(byName.Ranks))
 	at := slices.Index(c.methods, control)
 	rankP := c.test.AgainstControl(at)
 	pairsP := make([]float64, len(c.methods))

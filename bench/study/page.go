@@ -99,11 +99,9 @@ func newPages(in Input) (*pages, error) {
 	if !p.Has(Control) {
 		return nil, fmt.Errorf("no cells of %s, with which all others are compared: run the study first", Control)
 	}
-	for _, set := range b.sets {
-		if !slices.ContainsFunc(b.methods, func(m string) bool { return !b.has(m, []string{set}) }) {
-			p.Sets = append(p.Sets, set)
-		}
-	}
+	p.Sets = slices.DeleteFunc(slices.Clone(b.sets), func(set string) bool {
+		return slices.ContainsFunc(b.methods, func(m string) bool { return !b.has(m, []string{set}) })
+	})
 	p.Gaps = b.gaps(b.sets)
 	if len(p.Sets) < 2 || len(b.methods) < 2 {
 		return nil, errors.New("fewer than two methods, or fewer than two sets that all of them have:\n" + strings.Join(p.Gaps, "\n"))
@@ -128,11 +126,8 @@ func newPages(in Input) (*pages, error) {
 		c := first.compare(GMean, Control, b.methods, p.Sets)
 		p.first = &c
 	}
-	for _, m := range p.all[GMean].methods {
-		if isPeer(m) {
-			p.BestPeer = m
-			break
-		}
+	if i := slices.IndexFunc(p.all[GMean].methods, isPeer); i >= 0 {
+		p.BestPeer = p.all[GMean].methods[i]
 	}
 	return p, nil
 }

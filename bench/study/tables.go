@@ -299,14 +299,7 @@ type tablesOf struct {
 // each of the paper's columns "ours (paper's)". Ours are with the study's
 // settings; a printed value that cannot be, see possible, has an asterisk.
 func (t tablesOf) WithPaper() string {
-	header := []string{"set", "rows", "minority"}
-	var columns []string
-	for _, column := range t.Paper.Methods {
-		if t.Has(ofPaper(column)) {
-			columns = append(columns, column)
-			header = append(header, column)
-		}
-	}
+	columns := t.ran(ofPaper)
 	impossible := map[string][]string{}
 	for _, column := range columns {
 		impossible[column] = t.Paper.Impossible(column)
@@ -320,14 +313,14 @@ func (t tablesOf) WithPaper() string {
 			best = max(best, t.scores[pair{ofPaper(column), set}].mean[t.Metric])
 		}
 		for i, column := range columns {
-			s := t.scores[pair{ofPaper(column), set}]
+			v := t.scores[pair{ofPaper(column), set}].mean[t.Metric]
 			printed := t.Paper.printed[paperKey{column, set, t.Metric}]
 			mark := ""
 			if slices.Contains(impossible[column], set) {
 				mark = "*"
 			}
-			row = append(row, fmt.Sprintf("%s (%.3f%s)", strong(s.mean[t.Metric] >= best-drawWithin, spreadOf(s.mean[t.Metric], s.spread[t.Metric])), printed.mean, mark))
-			sum[i] += s.mean[t.Metric]
+			row = append(row, fmt.Sprintf("%s (%.3f%s)", strong(v >= best-drawWithin, t.cell(ofPaper(column), set)), printed.mean, mark))
+			sum[i] += v
 			paper[i] += printed.mean
 		}
 		rows = append(rows, row)
@@ -336,31 +329,36 @@ func (t tablesOf) WithPaper() string {
 	for i := range columns {
 		last = append(last, fmt.Sprintf("%s (%s)", number(sum[i]/float64(len(rows))), number(paper[i]/float64(len(rows)))))
 	}
-	return table(header, append(rows, last))
+	return table(slices.Concat([]string{"set", "rows", "minority"}, columns), append(rows, last))
+}
+
+// ran returns the paper's columns whose methods were run, as one of the names that of gives.
+func (t tablesOf) ran(of func(column string) string) []string {
+	return slices.DeleteFunc(slices.Clone(t.Paper.Methods), func(column string) bool { return !t.Has(of(column)) })
+}
+
+func (t tablesOf) cell(method, set string) string {
+	s := t.scores[pair{method, set}]
+	return spreadOf(s.mean[t.Metric], s.spread[t.Metric])
 }
 
 // AtPaperSettings is the same for the methods that were run with the paper's
 // settings too.
 func (t tablesOf) AtPaperSettings() string {
-	header := []string{"set"}
-	var columns []string
-	for _, column := range t.Paper.Methods {
-		if t.Has(atPaperSettings(column)) {
-			columns = append(columns, column)
-			header = append(header, column+", paper's settings", column+", default", column+", paper")
-		}
-	}
+	columns := t.ran(atPaperSettings)
 	if len(columns) == 0 {
 		return ""
+	}
+	header := []string{"set"}
+	for _, column := range columns {
+		header = append(header, column+", paper's settings", column+", default", column+", paper")
 	}
 	var rows [][]string
 	for _, set := range t.known() {
 		row := []string{set}
 		for _, column := range columns {
-			theirs, ours := t.scores[pair{atPaperSettings(column), set}], t.scores[pair{ofPaper(column), set}]
 			printed := t.Paper.printed[paperKey{column, set, t.Metric}]
-			row = append(row, spreadOf(theirs.mean[t.Metric], theirs.spread[t.Metric]), spreadOf(ours.mean[t.Metric], ours.spread[t.Metric]),
-				spreadOf(printed.mean, printed.spread))
+			row = append(row, t.cell(atPaperSettings(column), set), t.cell(ofPaper(column), set), spreadOf(printed.mean, printed.spread))
 		}
 		rows = append(rows, row)
 	}
