@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -34,8 +33,7 @@ func main() { command.Main("alerts", run) }
 const seed = 1
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("alerts", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("alerts", stderr)
 	file := flags.String("o", "", "document whose table is replaced, instead of printing it")
 	plot := flags.String("plot", "", "`file` to draw the shift in, as SVG")
 	small := flags.Bool("quick", false, "the same in small: one hour, tools that wear fast")

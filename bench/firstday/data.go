@@ -101,26 +101,23 @@ type figures struct {
 
 // sum returns the figures of outcomes, with intervals over tools if bounds is true.
 func sum(os []outcome, bounds bool) figures {
-	type share struct{ yes, of float64 }
-	by := make(map[string]*[3]share)
+	type tally struct{ yes, of [3]float64 } // of warnings, of false alarms, and of these in the narrower band
+	by := make(map[string]*tally)
 	var tools []string
-	count := func(s *share, yes bool) {
-		s.of++
-		if yes {
-			s.yes++
-		}
-	}
 	for _, o := range os {
 		t := by[o.tool]
 		if t == nil {
-			t = new([3]share)
+			t = &tally{}
 			by[o.tool], tools = t, append(tools, o.tool)
 		}
-		if o.worn {
-			count(&t[0], o.warned)
+		for k, yes := range [3]bool{o.warned, o.false_, o.false9} {
+			if k == 0 && !o.worn {
+				continue
+			}
+			if t.of[k]++; yes {
+				t.yes[k]++
+			}
 		}
-		count(&t[1], o.false_)
-		count(&t[2], o.false9)
 	}
 	mean := func(times map[string]float64) []float64 {
 		out := make([]float64, 3)
@@ -128,8 +125,8 @@ func sum(os []outcome, bounds bool) figures {
 			var yes, of float64
 			for _, tool := range tools { // in order: sums of the same shares must not differ in their last bit
 				t := by[tool]
-				if n := times[tool]; t[k].of > 0 {
-					yes, of = yes+n*t[k].yes/t[k].of, of+n
+				if n := times[tool]; t.of[k] > 0 {
+					yes, of = yes+n*t.yes[k]/t.of[k], of+n
 				}
 			}
 			out[k] = yes / of
@@ -140,7 +137,7 @@ func sum(os []outcome, bounds bool) figures {
 	f := figures{Tools: len(tools), WarnedIn: bootstrap.None, FalseIn: bootstrap.None}
 	for tool, t := range by {
 		once[tool] = 1
-		if t[0].of > 0 {
+		if t.of[0] > 0 {
 			f.Worn++
 		}
 	}

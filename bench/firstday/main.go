@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -34,8 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{""}
 	}
-	flags := flag.NewFlagSet("firstday "+args[0], flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("firstday "+args[0], stderr)
 	tables := flags.String("tables", "../flank-data/unseen", "`folder` of feature tables, made by `unseen tables`")
 	cells := flags.String("cells", "../docs/figures/unseen/cells.csv", "`file` of the cells of tools never seen")
 	out := flags.String("out", "../docs/figures/first-day.md", "`file` of the page; -: print it")

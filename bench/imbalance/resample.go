@@ -110,27 +110,26 @@ func adasynCounts(x dbn.Matrix, y []int, l lack) []int {
 // makes up nothing. (H. Han, W. Wang and B. Mao, "Borderline-SMOTE", ICIC 2005.)
 func borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
-	g := grow(x, y, l)
-	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
-		g.between(danger, neighbours(x, danger, l.rows, fewNeighbours), l.need, wholeStep, rng)
-	}
-	return g.x, g.y
+	return borderline(x, y, l, l.rows, wholeStep, rng)
 }
 
-// borderline2 is Borderline1 with neighbours of either class, towards rows of
+// borderline2 is borderline1 with neighbours of either class, towards rows of
 // the larger one at most half-way.
 func borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
+	return borderline(x, y, l, l.everything, func(neighbour int, rng *rand.Rand) float64 {
+		u := rng.Float64()
+		if y[neighbour] != l.class {
+			u *= rng.Float64() / 2
+		}
+		return u
+	}, rng)
+}
+
+func borderline(x dbn.Matrix, y []int, l lack, among []int, step func(neighbour int, rng *rand.Rand) float64, rng *rand.Rand) (dbn.Matrix, []int) {
 	g := grow(x, y, l)
 	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
-		step := func(neighbour int, rng *rand.Rand) float64 {
-			u := rng.Float64()
-			if y[neighbour] != l.class {
-				u *= rng.Float64() / 2
-			}
-			return u
-		}
-		g.between(danger, neighbours(x, danger, l.everything, fewNeighbours), l.need, step, rng)
+		g.between(danger, neighbours(x, danger, among, fewNeighbours), l.need, step, rng)
 	}
 	return g.x, g.y
 }

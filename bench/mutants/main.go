@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,8 +37,7 @@ const (
 func main() { command.Main("mutants", start) }
 
 func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("mutants", stderr)
 	only := flags.String("only", "", "numbers of mutants, with commas between them; none: all")
 	rooms := flags.Bool("rooms", false, "run the tests of each mutant's room")
 	seeds := flags.Int("simulation", 0, "run so many `seeds` of the simulation")

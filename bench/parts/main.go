@@ -12,7 +12,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -53,8 +52,7 @@ type cell struct {
 }
 
 func run(ctx context.Context, args []string, _, stderr io.Writer) error {
-	flags := flag.NewFlagSet("parts", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("parts", stderr)
 	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings; only for cells that are not there")
 	layout := flags.String("layout", "../examples/turning/layout.yaml", "`file` of their layout")
 	file := flags.String("cells", "parts/cells.jsonl", "`file` of cells")

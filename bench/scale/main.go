@@ -13,7 +13,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -37,8 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "write" && args[0] != "measure" {
 		return errors.New("say write or measure")
 	}
-	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("scale", stderr)
 	dir := flags.String("dir", "", "folder of the table: 8 GB, and as much again while the trainer runs")
 	trainer := flags.String("trainer", "bin/trainer", "program to measure")
 	if err := flags.Parse(args[1:]); err != nil {

@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -30,8 +29,7 @@ const studied = 20
 func main() { command.Main("simulator", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("simulator", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("simulator", stderr)
 	cutting := flags.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
 	file := flags.String("o", "", "document whose table is replaced, instead of printing it")
 	compare := flags.Uint64("compare", 0, "compare ways to take features relative to the reference on so many seeds instead")

@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -39,8 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if slices.Equal(args, []string{"worker"}) {
 		return work(os.Stdin, stdout)
 	}
-	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("speed", stderr)
 	openblas := flags.String("openblas", "", "program made from openblas/peer.c")
 	interpreter := flags.String("python", "", "Python with the packages of requirements.txt")
 	script := flags.String("script", "speed/peer.py", "the Python peer")

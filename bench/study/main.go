@@ -18,7 +18,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -36,7 +35,7 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{"-h"}
 	}
-	flags := flag.NewFlagSet("study cells|drill|report", flag.ContinueOnError)
+	flags := command.Flags("study cells|drill|report", stderr)
 	keel := flags.String("keel", "", "`folder` of KEEL's data sets, with the paper's tables")
 	dir := flags.String("o", "../docs/figures/study", "`folder` of the cells and the pages")
 	methods := flags.String("methods", "", "`names` of methods; none: all")

@@ -155,10 +155,7 @@ func (p *page) leaveOneOutGoals(line func(goal string, held, known bool, measure
 		}
 		return
 	}
-	var c coverage
-	for _, k := range ours.flank {
-		c.add(k)
-	}
+	c := coverageOf(ours.flank)
 	in := func(v, low, high float64) bool { return v >= low && v <= high }
 	line(sets, in(c.healthy(), 0.93, 0.97) && in(c.faulty(), 0.93, 0.97), true,
 		fmt.Sprintf("healthy %s, faulty %s", three(c.healthy()), three(c.faulty())))
@@ -295,17 +292,20 @@ type coverage struct {
 	windows, known, off, inner float64 // of the wear
 }
 
-func (c *coverage) add(k cell) {
-	o := k.flank
-	if o.SetHealthy == o.SetHealthy {
-		c.counts.add(k.counts, 1)
-		c.setHealthy += o.SetHealthy
-		c.setFaulty += o.SetFaulty
+func coverageOf(cells []cell) (c coverage) {
+	for _, k := range cells {
+		o := k.flank
+		if o.SetHealthy == o.SetHealthy {
+			c.counts.add(k.counts, 1)
+			c.setHealthy += o.SetHealthy
+			c.setFaulty += o.SetFaulty
+		}
+		c.windows += o.Wear
+		c.known += o.Known
+		c.off += o.Error
+		c.inner += o.Inside
 	}
-	c.windows += o.Wear
-	c.known += o.Known
-	c.off += o.Error
-	c.inner += o.Inside
+	return c
 }
 
 func (c *coverage) healthy() float64 { return c.setHealthy / (c.TN + c.FP) }
@@ -315,17 +315,10 @@ func (c *coverage) inside() float64  { return c.inner / c.known }
 
 func (p *page) Coverage() string {
 	for title, r := range p.looked() {
-		var all coverage
-		byTool := make(map[string]*coverage)
-		for _, c := range r.flank {
-			all.add(c)
-			if byTool[c.Tool] == nil {
-				byTool[c.Tool] = &coverage{}
-			}
-			byTool[c.Tool].add(c)
-		}
-		healthy, faulty := math.NaN(), math.NaN()
-		for _, c := range byTool {
+		all := coverageOf(r.flank)
+		healthy, faulty := math.NaN(), math.NaN() // of the worst tool
+		for _, tool := range r.tools {
+			c := coverageOf(slices.DeleteFunc(slices.Clone(r.flank), func(c cell) bool { return c.Tool != tool }))
 			if v := c.healthy(); v == v && !(v >= healthy) {
 				healthy = v
 			}
@@ -340,10 +333,7 @@ func (p *page) Coverage() string {
 
 func (p *page) Wear() string {
 	for title, r := range p.looked() {
-		var c coverage
-		for _, k := range r.flank {
-			c.add(k)
-		}
+		c := coverageOf(r.flank)
 		p.row("| %s | %.0f | %.0f | %s | %s |", title, c.windows, c.known, one(c.mae()), three(c.inside()))
 	}
 	return p.taken()

@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -53,8 +52,7 @@ const (
 )
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("year", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("year", stderr)
 	folder := flags.String("o", "", "`folder` for year.md and year.svg, instead of printing the page")
 	small := flags.Bool("quick", false, "three machines and three months")
 	if err := flags.Parse(args); err != nil {
