@@ -158,24 +158,21 @@ func (p *Paper) Repeated(method string) int {
 // SpreadIsMean is on how many sets the deviation printed for a method's G-mean is
 // its mean.
 func (p *Paper) SpreadIsMean(method string) int {
-	n := 0
-	for _, set := range p.Sets {
-		if v := p.printed[paperKey{method, set, GMean}]; v.mean == v.spread {
-			n++
-		}
-	}
-	return n
+	return p.count(func(set string) bool {
+		v := p.printed[paperKey{method, set, GMean}]
+		return v.mean == v.spread
+	})
+}
+
+func (p *Paper) count(is func(set string) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(p.Sets), func(set string) bool { return !is(set) }))
 }
 
 // Bests is on how many sets the method alone has the highest printed mean.
 func (p *Paper) Bests(method string, metric Metric) int {
-	n := 0
-	for _, set := range p.Sets {
-		if !slices.ContainsFunc(p.Methods, func(m string) bool {
+	return p.count(func(set string) bool {
+		return !slices.ContainsFunc(p.Methods, func(m string) bool {
 			return m != method && p.printed[paperKey{m, set, metric}].mean >= p.printed[paperKey{method, set, metric}].mean
-		}) {
-			n++
-		}
-	}
-	return n
+		})
+	})
 }

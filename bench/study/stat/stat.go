@@ -58,17 +58,7 @@ const exactPairs = 50
 // size; otherwise it follows the normal law, its variance corrected for ties,
 // without continuity correction. SignedRank panics if the lengths differ.
 func SignedRank(x, y []float64, alternative alternative) wilcoxon {
-	d := differences(x, y)
-	d = slices.DeleteFunc(d, func(v float64) bool { return v == 0 })
-	rank, ties := midRanks(magnitudes(d))
-	w := wilcoxon{N: len(d), P: 1}
-	for i, v := range d {
-		if v > 0 {
-			w.Plus += rank[i]
-		} else {
-			w.Minus += rank[i]
-		}
-	}
+	w, ties := signedRanks(slices.DeleteFunc(differences(x, y), func(v float64) bool { return v == 0 }))
 	switch {
 	case w.N == 0:
 	case w.N <= exactPairs && ties == 0:
@@ -88,9 +78,21 @@ func SignedRank(x, y []float64, alternative alternative) wilcoxon {
 // Source of the figures: C. Zhang et al., "A Cost-Sensitive Deep Belief Network
 // for Imbalanced Classification", IEEE TNNLS 30(1), 2019, annex.
 func SignedRankSplit(x, y []float64, alternative alternative) wilcoxon {
-	d := differences(x, y)
-	rank, _ := midRanks(magnitudes(d))
-	w := wilcoxon{N: len(d), P: 1}
+	w, _ := signedRanks(differences(x, y))
+	if w.N > 0 {
+		w.P = w.normal(0, alternative)
+	}
+	return w
+}
+
+// signedRanks ranks differences by their size. Ties is as in midRanks.
+func signedRanks(d []float64) (w wilcoxon, ties float64) {
+	size := make([]float64, len(d))
+	for i, v := range d {
+		size[i] = math.Abs(v)
+	}
+	rank, ties := midRanks(size)
+	w = wilcoxon{N: len(d), P: 1}
 	for i, v := range d {
 		switch {
 		case v > 0:
@@ -102,10 +104,7 @@ func SignedRankSplit(x, y []float64, alternative alternative) wilcoxon {
 			w.Minus += rank[i] / 2
 		}
 	}
-	if w.N > 0 {
-		w.P = w.normal(0, alternative)
-	}
-	return w
+	return w, ties
 }
 
 // normal returns P by the normal law. Ties is the sum of t³−t over groups of t
@@ -154,14 +153,6 @@ func differences(x, y []float64) []float64 {
 		d[i] = math.Round((x[i]-y[i])*1e12) / 1e12
 	}
 	return d
-}
-
-func magnitudes(d []float64) []float64 {
-	a := make([]float64, len(d))
-	for i, v := range d {
-		a[i] = math.Abs(v)
-	}
-	return a
 }
 
 // midRanks returns the rank of each value, the least being 1, and the sum of
