@@ -96,40 +96,40 @@ func (f *file) declaresAs(g *file) bool {
 
 // merge gives nominal attributes the same values in the same order in all files.
 func merge(files []*file) {
-	unite := func(of func(*file) *attribute, renumber func(f *file, to []int)) {
+	// unite returns, by file, the new index of each value of an attribute.
+	unite := func(of func(*file) *attribute) (to [][]int) {
 		var values []string
 		for _, f := range files {
+			to = append(to, nil)
 			for _, v := range of(f).Values {
-				if !slices.Contains(values, v) {
-					values = append(values, v)
+				at := slices.Index(values, v)
+				if at < 0 {
+					at, values = len(values), append(values, v)
 				}
+				to[len(to)-1] = append(to[len(to)-1], at)
 			}
 		}
 		for _, f := range files {
-			to := make([]int, len(of(f).Values))
-			for i, v := range of(f).Values {
-				to[i] = slices.Index(values, v)
-			}
-			renumber(f, to)
 			of(f).Values = values
 		}
+		return to
 	}
-	unite(func(f *file) *attribute { return &f.Output }, func(f *file, to []int) {
-		for i, c := range f.Class {
-			f.Class[i] = to[c]
+	for k, to := range unite(func(f *file) *attribute { return &f.Output }) {
+		for i, c := range files[k].Class {
+			files[k].Class[i] = to[c]
 		}
-	})
-	for j := range files[0].Inputs {
-		if !files[0].Inputs[j].nominal() {
+	}
+	for j, a := range files[0].Inputs {
+		if !a.nominal() {
 			continue
 		}
-		unite(func(f *file) *attribute { return &f.Inputs[j] }, func(f *file, to []int) {
-			for i := j; i < len(f.Data); i += len(f.Inputs) {
-				if v := f.Data[i]; !math.IsNaN(v) {
-					f.Data[i] = float64(to[int(v)])
+		for k, to := range unite(func(f *file) *attribute { return &f.Inputs[j] }) {
+			for i := j; i < len(files[k].Data); i += len(files[k].Inputs) {
+				if v := files[k].Data[i]; !math.IsNaN(v) {
+					files[k].Data[i] = float64(to[int(v)])
 				}
 			}
-		})
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,14 +127,7 @@ func (y *year) live(ctx context.Context) error {
 		if month == 0 {
 			continue
 		}
-		var known []*life
-		for _, of := range y.lives[:max(1, month-late)] {
-			for _, l := range of {
-				if l.seen != nil {
-					known = append(known, l)
-				}
-			}
-		}
+		known := slices.DeleteFunc(slices.Concat(y.lives[:max(1, month-late)]...), func(l *life) bool { return l.seen == nil })
 		y.learn = append(y.learn, len(known))
 		if month == 1 || len(known) > y.learn[month-2] {
 			if models[retrained], err = fit(ctx, known); err != nil {
@@ -150,7 +144,7 @@ func (y *year) live(ctx context.Context) error {
 				}
 			}
 		}
-		fmt.Fprintf(y.log, "month %d: %d tools, learnt from %d: %v; %.0f s\n", month, len(lives), len(known), y.tally(month), time.Since(began).Seconds())
+		fmt.Fprintf(y.log, "month %d: %d tools, learnt from %d: %v; %.0f s\n", month, len(lives), len(known), tallyOf(lives), time.Since(began).Seconds())
 	}
 	return nil
 }
@@ -227,23 +221,19 @@ type tally struct {
 	unknown, windows [2]int
 }
 
-func (t *tally) add(l *life) {
-	t.tools++
-	for of, f := range l.found {
-		if f.caught() {
-			t.caught[of]++
+func tallyOf(lives []*life) (t tally) {
+	for _, l := range lives {
+		t.tools++
+		for of, f := range l.found {
+			if f.caught() {
+				t.caught[of]++
+			}
+			if f.falsely() {
+				t.falsely[of]++
+			}
+			t.unknown[of] += f.unknown
+			t.windows[of] += f.windows
 		}
-		if f.falsely() {
-			t.falsely[of]++
-		}
-		t.unknown[of] += f.unknown
-		t.windows[of] += f.windows
-	}
-}
-
-func (y *year) tally(month int) (t tally) {
-	for _, l := range y.lives[month] {
-		t.add(l)
 	}
 	return t
 }
@@ -264,15 +254,10 @@ It is a simulation: it shows what training again is worth there, not what a plan
 | month | tools | learnt from | found: first model | trained again | false alarms: first model | trained again | unknown windows: first model | trained again |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `, y.machines, y.tools, y.first, measured, 100*walk, remounted, regrindFrom, regrindEvery, otherSteel, nearUM)
-	var all tally
 	for month := 1; month <= y.months; month++ {
-		t := y.tally(month)
-		for _, l := range y.lives[month] {
-			all.add(l)
-		}
-		row(&b, fmt.Sprint(month), fmt.Sprint(y.learn[month-1]), t)
+		row(&b, fmt.Sprint(month), fmt.Sprint(y.learn[month-1]), tallyOf(y.lives[month]))
 	}
-	row(&b, "all", "", all)
+	row(&b, "all", "", tallyOf(slices.Concat(y.lives[1:]...)))
 	fmt.Fprintf(&b, "\nTraining again changes the share of tools found by %s, and the share of tools with a false alarm by %s (95 of 100 draws of tools).\n", y.change(finding.caught), y.change(finding.falsely))
 	return b.String(), y.draw()
 }
@@ -294,16 +279,14 @@ func row(b *strings.Builder, month, learnt string, t tally) {
 func (y *year) change(is func(finding) bool) string {
 	of, names := make(map[string]float64), []string(nil)
 	sum := 0.0
-	for _, lives := range y.lives[1:] {
-		for _, l := range lives {
-			for which, sign := range [...]float64{frozen: -1, retrained: 1} {
-				if is(l.found[which]) {
-					of[l.plan.tool.Name] += sign
-				}
+	for _, l := range slices.Concat(y.lives[1:]...) {
+		for which, sign := range [...]float64{frozen: -1, retrained: 1} {
+			if is(l.found[which]) {
+				of[l.plan.tool.Name] += sign
 			}
-			sum += of[l.plan.tool.Name]
-			names = append(names, l.plan.tool.Name)
 		}
+		sum += of[l.plan.tool.Name]
+		names = append(names, l.plan.tool.Name)
 	}
 	interval := bootstrap.Tools(names, 1, func(times map[string]float64) []float64 {
 		s, n := 0.0, 0.0
@@ -319,7 +302,7 @@ func (y *year) draw() []byte {
 	plots := []report.Plot{{Title: "Tools found", Y: report.Axis{Label: "share of tools", Low: 0, High: 1}}, {Title: "Tools with a false alarm", Y: report.Axis{Label: "share of tools", Low: 0, High: 1}}}
 	series := [2][2]report.Series{}
 	for month := 1; month <= y.months; month++ {
-		t := y.tally(month)
+		t := tallyOf(y.lives[month])
 		for panel, n := range [...][2]int{t.caught, t.falsely} {
 			for of := range n {
 				s := &series[panel][of]
