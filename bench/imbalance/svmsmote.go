@@ -123,7 +123,7 @@ func (s *svc) workingSet(gradient []float64) (i, j int) {
 	i, j = -1, -1
 	top := math.Inf(-1)
 	for k, g := range gradient {
-		if s.canRise(k) && -s.sign[k]*g >= top {
+		if s.room(k, 1) > 0 && -s.sign[k]*g >= top {
 			top, i = -s.sign[k]*g, k
 		}
 	}
@@ -133,7 +133,7 @@ func (s *svc) workingSet(gradient []float64) (i, j int) {
 	ki := s.kernel(i)
 	bottom, gain := math.Inf(-1), math.Inf(1)
 	for k, g := range gradient {
-		if !s.canFall(k) {
+		if s.room(k, -1) <= 0 {
 			continue
 		}
 		v := s.sign[k] * g
@@ -150,26 +150,19 @@ func (s *svc) workingSet(gradient []float64) (i, j int) {
 	return i, j
 }
 
-// canRise reports whether s_k·α_k may grow, canFall whether it may shrink.
-func (s *svc) canRise(k int) bool {
-	return s.sign[k] > 0 && s.alpha[k] < svcC || s.sign[k] < 0 && s.alpha[k] > 0
-}
-
-func (s *svc) canFall(k int) bool {
-	return s.sign[k] < 0 && s.alpha[k] < svcC || s.sign[k] > 0 && s.alpha[k] > 0
+// room returns how far α_k can move so that s_k·α_k grows, with a sign of 1, or shrinks, with −1.
+func (s *svc) room(k int, sign float64) float64 {
+	if sign*s.sign[k] > 0 {
+		return svcC - s.alpha[k]
+	}
+	return s.alpha[k]
 }
 
 // step moves α_i and α_j to the optimum of the two, within their box.
 func (s *svc) step(i, j int, gradient []float64, curvature float64) {
 	// s_i·α_i grows by d, s_j·α_j shrinks by it.
 	d := (-s.sign[i]*gradient[i] + s.sign[j]*gradient[j]) / curvature
-	room := func(k int, sign float64) float64 {
-		if sign > 0 {
-			return svcC - s.alpha[k]
-		}
-		return s.alpha[k]
-	}
-	d = min(d, room(i, s.sign[i]), room(j, -s.sign[j]))
+	d = min(d, s.room(i, 1), s.room(j, -1))
 	move := func(k int, by float64) {
 		s.alpha[k] = min(max(s.alpha[k]+by, 0), svcC)
 		const hair = 1e-14 // what rounding leaves of a step to the bound

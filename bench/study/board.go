@@ -147,15 +147,9 @@ func (b *board) trials(method string, sets []string) int {
 // both have.
 func (b *board) shared(x, y, set string, m Metric) (xs, ys []float64) {
 	mine, theirs := b.cells[pair{x, set}], b.cells[pair{y, set}]
-	for i, j := 0, 0; i < len(mine) && j < len(theirs); {
-		switch order := byTrial(mine[i], theirs[j]); {
-		case order < 0:
-			i++
-		case order > 0:
-			j++
-		default:
+	for i := range mine {
+		if j, ok := slices.BinarySearchFunc(theirs, mine[i], byTrial); ok {
 			xs, ys = append(xs, m.of(&mine[i])), append(ys, m.of(&theirs[j]))
-			i, j = i+1, j+1
 		}
 	}
 	return xs, ys
