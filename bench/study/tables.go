@@ -332,7 +332,7 @@ func (t tablesOf) WithPaper() string {
 	return table(slices.Concat([]string{"set", "rows", "minority"}, columns), append(rows, last))
 }
 
-// ran returns the paper's columns whose methods were run, as one of the names that of gives.
+// ran returns the columns of the paper whose methods were run, by the names that a function gives them.
 func (t tablesOf) ran(of func(column string) string) []string {
 	return slices.DeleteFunc(slices.Clone(t.Paper.Methods), func(column string) bool { return !t.Has(of(column)) })
 }
