@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -34,8 +33,7 @@ func main() { command.Main("alerts", run) }
 const seed = 1
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("alerts", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("alerts", stderr)
 	file := flags.String("o", "", "document whose table is replaced, instead of printing it")
 	plot := flags.String("plot", "", "`file` to draw the shift in, as SVG")
 	small := flags.Bool("quick", false, "the same in small: one hour, tools that wear fast")
@@ -50,20 +48,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := study{model: m, shift: []*plan{shift(seed+1, z)}}
+	plans := [groups][]*plan{{shift(seed+1, z)}}
 	const machines = 4
 	for i := range machines {
 		if z.healthyTools > 0 {
-			s.healthyTools = append(s.healthyTools, healthyTools(fmt.Sprint("healthy/", i), seed+100*uint64(i+1), z.healthyTools/machines, z))
+			plans[ofHealthyTools] = append(plans[ofHealthyTools], healthyTools(fmt.Sprint("healthy/", i), seed+100*uint64(i+1), z.healthyTools/machines, z))
 		}
-		s.failingTools = append(s.failingTools, failingTools(fmt.Sprint("tools/", i), seed+1000, i*z.failingTools/machines, (i+1)*z.failingTools/machines, z))
-		s.failingSensors = append(s.failingSensors, failingSensors(fmt.Sprint("sensors/", i), seed+2000+uint64(i), z.failingSensors/machines, z))
+		plans[ofFailingTools] = append(plans[ofFailingTools], failingTools(fmt.Sprint("tools/", i), seed+1000, i*z.failingTools/machines, (i+1)*z.failingTools/machines, z))
+		plans[ofFailingSensors] = append(plans[ofFailingSensors], failingSensors(fmt.Sprint("sensors/", i), seed+2000+uint64(i), z.failingSensors/machines, z))
 	}
-	r, err := s.run(ctx, stderr)
-	if err != nil {
+	r := results{model: m, small: *small}
+	if err := r.follow(ctx, plans, stderr); err != nil {
 		return err
 	}
-	r.small = z.shift < full.shift
 	if *plot != "" {
 		if err := os.WriteFile(*plot, r.shift.draw(), 0o644); err != nil {
 			return err
@@ -72,53 +69,47 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return document.Put(stdout, *file, "shift", r.markdown())
 }
 
-// study is what is simulated, each group for one question.
-type study struct {
-	model                                             *model.Model
-	shift, healthyTools, failingTools, failingSensors []*plan
-}
+// The groups of machines that are simulated, each for one question.
+const (
+	ofShift = iota
+	ofFailingTools
+	ofFailingSensors
+	ofHealthyTools
+	groups
+)
 
-// results is what a study comes to.
+// results is what a model makes of the groups.
 type results struct {
-	model                                                     *model.Model
-	small                                                     bool
-	shift                                                     *record
-	ofShift, ofHealthyTools, ofFailingTools, ofFailingSensors *findings
+	model *model.Model
+	small bool
+	shift *record
+	of    [groups]findings
 }
 
-// run follows all machines, as many at a time as there are processors.
-func (s *study) run(ctx context.Context, stderr io.Writer) (*results, error) {
-	r := &results{model: s.model}
+// follow follows all machines, as many at a time as there are processors.
+func (r *results) follow(ctx context.Context, plans [groups][]*plan, stderr io.Writer) error {
 	machines, ctx := errgroup.WithContext(ctx)
 	machines.SetLimit(runtime.GOMAXPROCS(0))
-	watch := func(plans []*plan) func() *findings {
-		all := make([]*record, len(plans))
-		for i, p := range plans { // in order: the shift takes longest
-			machines.Go(func() error {
-				rec, err := follow(ctx, p, s.model)
-				if err != nil {
-					return err
+	var all [groups][]*record
+	for g, of := range plans { // in order: the shift takes longest
+		all[g] = make([]*record, len(of))
+		for i, p := range of {
+			machines.Go(func() (err error) {
+				if all[g][i], err = follow(ctx, p, r.model); err == nil {
+					fmt.Fprintf(stderr, "%s: %s\n", p.name, all[g][i].measure())
 				}
-				all[i] = rec
-				fmt.Fprintf(stderr, "%s: %s\n", p.name, rec.measure())
-				if p == s.shift[0] {
-					r.shift = rec
-				}
-				return nil
+				return err
 			})
 		}
-		return func() *findings {
-			sum := &findings{}
-			for _, rec := range all {
-				sum.add(rec)
+	}
+	err := machines.Wait()
+	if err == nil {
+		r.shift = all[ofShift][0]
+		for g := range all {
+			for _, rec := range all[g] {
+				r.of[g].add(rec)
 			}
-			return sum
 		}
 	}
-	ofShift, ofFailingTools, ofFailingSensors, ofHealthyTools := watch(s.shift), watch(s.failingTools), watch(s.failingSensors), watch(s.healthyTools)
-	if err := machines.Wait(); err != nil {
-		return nil, err
-	}
-	r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors = ofShift(), ofHealthyTools(), ofFailingTools(), ofFailingSensors()
-	return r, nil
+	return err
 }

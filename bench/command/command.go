@@ -3,6 +3,7 @@ package command
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,13 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
+}
+
+// Flags returns the flags of a program, or of a part of it. What is wrong with them is printed to stderr.
+func Flags(name string, stderr io.Writer) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	return flags
 }
 
 // List returns the parts of a list with commas, none of an empty one.

@@ -1,10 +1,12 @@
 package document
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"text/template"
 )
 
 func TestReplace(t *testing.T) {
@@ -49,4 +51,19 @@ func TestPut(t *testing.T) {
 	if err != nil || out.String() != "new\n" || string(text) != "<!-- x: begin -->\nnew\n<!-- x: end -->\n" {
 		t.Errorf("printed %q, written %q: %v", out.String(), text, err)
 	}
+}
+
+// A figure that is undefined is a dash, and data that do not fit a template are the program's fault.
+func TestFill(t *testing.T) {
+	data := map[string]any{"Mean": 0.126, "None": math.NaN(), "Lead": math.Inf(1), "Held": true, "Names": []string{"a", "b"}}
+	got := Fill(`{{f "%.2f" .Mean}} {{f "%.2f" .None}} {{f "%.2f" .Lead}} {{held .Held}} {{held (not .Held)}} {{join .Names ", "}} {{twice 2}}`, data, template.FuncMap{"twice": func(n int) int { return 2 * n }})
+	if want := "0.13 – – **held** **not held** a, b 4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a template with another field is filled")
+		}
+	}()
+	Fill("{{.Mean}}", struct{}{}, nil)
 }

@@ -39,7 +39,6 @@ var (
 	peers    = []string{"one-class SVM", "one-class SVM, screened", "isolation forest", "isolation forest, screened"}
 )
 
-// methods returns all methods, Flank first.
 func methods(said map[string]peerLine) []method {
 	least, share := []float64{0.4, 0.5, 0.6, firstday.Least, 0.8}, []float64{firstday.Share, 1, 1.2}
 	out := []method{
@@ -208,7 +207,6 @@ type setting struct {
 	least, share float64
 }
 
-// settings returns all settings that a method may have.
 func (m *method) settings() []setting {
 	counts := [][2]int{{5, 8}, {3, 4}}
 	if m.whole {
@@ -225,7 +223,6 @@ func (m *method) settings() []setting {
 	return out
 }
 
-// limit returns the limit that healthy lives teach.
 func (t setting) limit(of scorer, taught []*life) float64 {
 	var reached []float64
 	for _, l := range taught {

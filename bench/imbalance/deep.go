@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -159,7 +160,6 @@ type fitted struct {
 	judging        float64      // seconds from test rows to posteriors
 }
 
-// fit fits a classifier to the rows of a task.
 func fit(ctx context.Context, t Task, s classify.Settings) (*fitted, error) {
 	return fitRows(ctx, &classify.Table{X: t.X, Y: t.Y, Groups: t.Groups}, t.Test, t.Seed, s)
 }
@@ -247,3 +247,17 @@ func gridCosts(posterior []float64, y []int) classify.CostVector {
 	}
 	return best
 }
+
+// watch measures what a fit takes: the time of a processor, which other programs
+// do not lengthen, where the system tells it for a thread.
+type watch float64
+
+// startWatch locks the goroutine to its thread until stop.
+func startWatch() watch {
+	runtime.LockOSThread()
+	return watch(threadSeconds())
+}
+
+func (w watch) stop() { runtime.UnlockOSThread() }
+
+func (w watch) seconds() float64 { return threadSeconds() - float64(w) }

@@ -25,8 +25,8 @@ import (
 // tool is chipped, broken, or worn by 300 µm or more.
 type Drill struct {
 	Seed    uint64
-	Cutting time.Duration // of all tools; 0: the paper's 2443 s
-	Rows    int           // about how many are kept, drawn at random; 0: the paper's
+	Cutting time.Duration // of all tools
+	Rows    int           // about how many are kept, drawn at random
 
 	// Progress, if not nil, is called by one goroutine at a time as rows are
 	// simulated and RunFull goes on.
@@ -35,19 +35,9 @@ type Drill struct {
 
 // Of the paper.
 const (
-	paperCutting = 2443 * time.Second
-	paperRows    = 19_712_414
+	PaperCutting = 2443 * time.Second
+	PaperRows    = 19_712_414
 )
-
-func (d Drill) withDefaults() Drill {
-	if d.Cutting == 0 {
-		d.Cutting = paperCutting
-	}
-	if d.Rows == 0 {
-		d.Rows = paperRows
-	}
-	return d
-}
 
 // scan calls each with every row that is kept. A row is only lent.
 func (d Drill) scan(ctx context.Context, each func(row []float32, tool string, faulty int) error) error {
@@ -123,7 +113,7 @@ const drillTools, drillToolsGains = "drill-tools", "drill-tools-gains"
 func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	random := &Set{Name: "drill-random", X: dbn.Matrix{Cols: drillColumns}, Trials: 1}
 	var tools []string
-	err := d.withDefaults().scan(ctx, func(row []float32, tool string, faulty int) error {
+	err := d.scan(ctx, func(row []float32, tool string, faulty int) error {
 		random.X.Data = append(random.X.Data, row...)
 		random.X.Rows++
 		random.Y = append(random.Y, faulty)
@@ -143,9 +133,8 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	}
 	referenced := byTool
 	referenced.Name = "drill-tools-reference"
-	all := d.withDefaults()
-	referenced.X = relative(random.X, tools, int(float64(all.Rows)*referenceTime.Seconds()/all.Cutting.Seconds()))
-	byTool.Trials, byTool.Every, byTool.AsMany = 3, max(1, all.Rows/(20*trainedPerTool)), study.ManyRows+1
+	referenced.X = relative(random.X, tools, int(float64(d.Rows)*referenceTime.Seconds()/d.Cutting.Seconds()))
+	byTool.Trials, byTool.Every, byTool.AsMany = 3, max(1, d.Rows/(20*trainedPerTool)), study.ManyRows+1
 	gains := byTool
 	gains.Name, gains.Copies = drillToolsGains, 4
 	return []*Set{random, &byTool, &gains, &referenced}, nil
@@ -228,22 +217,10 @@ const fullRandom, fullByTool = "drill-random-full", "drill-tools-full"
 // their cells to those there: of the sets drill-random-full and drill-tools-full.
 // Cells that are there are not made again. It returns the cells of all sets of drills.
 func (d Drill) RunFull(ctx context.Context, dir string) ([]Cell, error) {
-	d = d.withDefaults()
-	cells, err := openStore(dir, func(Key) bool { return false })
-	if err != nil {
-		return nil, err
-	}
 	what := fmt.Sprintf("seed %d, %v of cutting, about %d rows", d.Seed, d.Cutting, d.Rows)
-	if err = cells.noteSets(map[string]string{fullRandom: what, fullByTool: what}); err == nil {
-		err = cells.begin()
-	}
-	if err == nil {
-		err = d.runFull(ctx, dir, cells)
-	}
-	if err := errors.Join(err, cells.close()); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(cells.cells, func(c Cell) bool { return !strings.HasPrefix(c.Dataset, "drill-") }), nil
+	none := func(Key) bool { return false }
+	cells, err := addTo(dir, none, map[string]string{fullRandom: what, fullByTool: what}, nil, func(s *store) error { return d.runFull(ctx, dir, s) })
+	return slices.DeleteFunc(cells, func(c Cell) bool { return !strings.HasPrefix(c.Dataset, "drill-") }), err
 }
 
 func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error) {

@@ -4,11 +4,16 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/internal/train/study"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // paperDrills are the mean accuracy and G-mean that the paper prints for its own
@@ -133,7 +138,6 @@ func (p *drillPage) row(r drillRow, columns []leadColumn) {
 		r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, micros, paper)
 }
 
-// leadColumn is a column of differences in G-mean, by method.
 type leadColumn struct {
 	name  string
 	leads map[string]lead
@@ -164,9 +168,9 @@ func separated(rows []drillRow, ahead map[string]lead, tools int, than string) s
 	var better, worse []string
 	for _, r := range rows {
 		switch l, ok := ahead[r.Method]; {
-		case ok && l.over[0] > 0:
+		case ok && l.over.Low > 0:
 			better = append(better, r.Method)
-		case ok && l.over[1] < 0:
+		case ok && l.over.High < 0:
 			worse = append(worse, r.Method)
 		}
 	}
@@ -193,17 +197,11 @@ func drillRows(cells []Cell) []drillRow {
 			to++
 		}
 		r := drillRow{Cell: Cell{Key: cells[to-1].Key}, cells: cells[from:to], least: math.Inf(1), most: math.Inf(-1)}
+		mean, share := r.Figures(), 1/float64(to-from)
 		for _, c := range r.cells {
-			share := 1 / float64(to-from)
-			r.Accuracy += share * c.Accuracy
-			r.GMean += share * c.GMean
-			r.AUC += share * c.AUC
-			r.BalancedAccuracy += share * c.BalancedAccuracy
-			r.Precision += share * c.Precision
-			r.Recall += share * c.Recall
-			r.F1 += share * c.F1
-			r.Seconds += share * c.Seconds
-			r.Micros += share * c.Micros
+			for k, v := range c.Figures() {
+				*mean[k] += share * *v
+			}
 			r.least, r.most = min(r.least, c.GMean), max(r.most, c.GMean)
 		}
 		rows = append(rows, r)
@@ -211,4 +209,63 @@ func drillRows(cells []Cell) []drillRow {
 	}
 	slices.SortStableFunc(rows, func(a, b drillRow) int { return cmp.Compare(b.GMean, a.GMean) })
 	return rows
+}
+
+// lead is how far the mean G-mean of some cells is ahead of the mean of others, and the 95 %
+// interval of that over groups.
+type lead struct {
+	ahead float64
+	over  bootstrap.Interval
+}
+
+func (l lead) String() string {
+	return strings.ReplaceAll(fmt.Sprintf("%+.3f [%+.3f, %+.3f]", l.ahead, l.over.Low, l.over.High), "-", "−")
+}
+
+// heldOut names a group in two letters: the fold that holds it out, and its place in the fold's test part.
+func heldOut(c *Cell, place int) string { return string([]rune{rune(c.Fold), rune(place)}) }
+
+// leads returns, for each pair, how far its first cells are ahead of its second ones. All cells
+// must be of the same groups and have Groups. Groups are drawn, the same for all cells, because
+// rows of a group resemble each other. A cell of whose fold no group was drawn does not count.
+func leads(pairs [][2][]Cell) []lead {
+	once := make(map[string]float64)
+	for _, c := range pairs[0][0] {
+		for k := range c.Groups {
+			once[heldOut(&c, k)] = 1
+		}
+	}
+	ahead := func(times map[string]float64) (all []float64) {
+		for _, pair := range pairs {
+			all = append(all, drawnGMean(pair[0], times)-drawnGMean(pair[1], times))
+		}
+		return all
+	}
+	all := make([]lead, len(pairs))
+	over := bootstrap.Tools(slices.Collect(maps.Keys(once)), len(pairs), ahead)
+	for i, v := range ahead(once) {
+		all[i] = lead{v, over[i]}
+	}
+	return all
+}
+
+// drawnGMean returns the mean of the G-means that cells have on groups, each of which counts so
+// many times.
+func drawnGMean(cells []Cell, times map[string]float64) float64 {
+	var all []float64
+	for _, c := range cells {
+		sum := score.NewConfusion(2)
+		for k, m := range c.Groups {
+			drawn := int(times[heldOut(&c, k)])
+			for truth, decided := range m {
+				for decision, n := range decided {
+					sum[truth][decision] += n * drawn
+				}
+			}
+		}
+		if g := float64(sum.Summary().GMean); g == g {
+			all = append(all, g)
+		}
+	}
+	return stat.Mean(all, nil)
 }

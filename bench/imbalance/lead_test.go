@@ -2,6 +2,7 @@ package imbalance
 
 import (
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestLeadsAgainstBinomial(t *testing.T) {
 	one := []Cell{grouped("one", 1, 1, good, bad, good, good, good)}
 	none := []Cell{grouped("none", 1, 1, good, good, good, good, good)}
 	got := leads([][2][]Cell{{one, none}, {one, one}})
-	if l := got[0]; math.Abs(l.ahead-(math.Sqrt(0.8)-1)) > 1e-12 || math.Abs(float64(l.over[0])-(math.Sqrt(0.4)-1)) > 1e-12 || l.over[1] != 0 {
+	if l := got[0]; math.Abs(l.ahead-(math.Sqrt(0.8)-1)) > 1e-12 || math.Abs(l.over.Low-(math.Sqrt(0.4)-1)) > 1e-12 || l.over.High != 0 {
 		t.Errorf("one bad tool: %v, want %v [%v, 0]", l, math.Sqrt(0.8)-1, math.Sqrt(0.4)-1)
 	}
 	if got[1] != (lead{}) {
@@ -85,10 +86,10 @@ func TestLeadsAgainstAllDraws(t *testing.T) {
 	}
 	slices.Sort(every)
 	for end, want := range []float64{0.025, 0.975} {
-		i, _ := slices.BinarySearch(every, float64(l.over[end])-1e-9)
-		j, _ := slices.BinarySearch(every, float64(l.over[end])+1e-9)
+		i, _ := slices.BinarySearch(every, []float64{l.over.Low, l.over.High}[end]-1e-9)
+		j, _ := slices.BinarySearch(every, []float64{l.over.Low, l.over.High}[end]+1e-9)
 		if below, upTo := float64(i)/float64(len(every)), float64(j)/float64(len(every)); below > want+0.01 || upTo < want-0.01 {
-			t.Errorf("%v is from quantile %v to %v of all draws, want %v", l.over[end], below, upTo, want)
+			t.Errorf("%v is from quantile %v to %v of all draws, want %v", []float64{l.over.Low, l.over.High}[end], below, upTo, want)
 		}
 	}
 }
@@ -118,5 +119,20 @@ func TestCountsByGroup(t *testing.T) {
 		if _, err := readCells(strings.NewReader(header+line), "cells.csv"); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %s", text, err, reason)
 		}
+	}
+}
+
+// The committed page is what the committed cells give.
+func TestCommittedDrillPage(t *testing.T) {
+	cells, err := LoadCells("../../docs/figures/study/drill/cells.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.ReadFile("../../docs/figures/study/drill/drill.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if DrillPage(cells) != string(made) {
+		t.Error("docs/figures/study/drill/drill.md is not the page of the cells next to it")
 	}
 }

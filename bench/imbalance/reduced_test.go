@@ -93,3 +93,18 @@ func TestReducedStudy(t *testing.T) {
 		t.Errorf("the paper's costs raise the G-mean from %.3f to %.3f only", plain, paper)
 	}
 }
+
+// mean is the mean of the numbers added; NaN does not count.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) {
+	if v == v {
+		m.sum += v
+		m.n++
+	}
+}
+
+func (m *mean) value() float64 { return m.sum / float64(m.n) }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -34,7 +36,6 @@ const (
 	manyNeighbours = 10 // decide whether a row is in danger
 )
 
-// lack is what the smaller class lacks.
 type lack struct {
 	class      int
 	rows       []int // of the class
@@ -109,27 +110,26 @@ func adasynCounts(x dbn.Matrix, y []int, l lack) []int {
 // makes up nothing. (H. Han, W. Wang and B. Mao, "Borderline-SMOTE", ICIC 2005.)
 func borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
-	g := grow(x, y, l)
-	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
-		g.between(danger, neighbours(x, danger, l.rows, fewNeighbours), l.need, wholeStep, rng)
-	}
-	return g.x, g.y
+	return borderline(x, y, l, l.rows, wholeStep, rng)
 }
 
-// borderline2 is Borderline1 with neighbours of either class, towards rows of
+// borderline2 is borderline1 with neighbours of either class, towards rows of
 // the larger one at most half-way.
 func borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
+	return borderline(x, y, l, l.everything, func(neighbour int, rng *rand.Rand) float64 {
+		u := rng.Float64()
+		if y[neighbour] != l.class {
+			u *= rng.Float64() / 2
+		}
+		return u
+	}, rng)
+}
+
+func borderline(x dbn.Matrix, y []int, l lack, among []int, step func(neighbour int, rng *rand.Rand) float64, rng *rand.Rand) (dbn.Matrix, []int) {
 	g := grow(x, y, l)
 	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
-		step := func(neighbour int, rng *rand.Rand) float64 {
-			u := rng.Float64()
-			if y[neighbour] != l.class {
-				u *= rng.Float64() / 2
-			}
-			return u
-		}
-		g.between(danger, neighbours(x, danger, l.everything, fewNeighbours), l.need, step, rng)
+		g.between(danger, neighbours(x, danger, among, fewNeighbours), l.need, step, rng)
 	}
 	return g.x, g.y
 }
@@ -150,7 +150,6 @@ func standing(x dbn.Matrix, y, rows []int, l lack) (danger, safe []int) {
 	return danger, safe
 }
 
-// others returns how many of the rows are not of the class.
 func others(y, rows []int, class int) int {
 	n := 0
 	for _, i := range rows {
@@ -250,4 +249,105 @@ func distanceBelow(a, b []float32, limit float64) float64 {
 		}
 	}
 	return sum
+}
+
+// scaling standardises columns by the rows that it was fitted to, for methods that
+// measure distances. A missing value becomes the mean, 0; a constant column is 0.
+type scaling struct {
+	mean, sd []float64
+}
+
+// FitScale returns the means and deviations of the columns of x.
+func FitScale(x dbn.Matrix) scaling {
+	s := scaling{make([]float64, x.Cols), make([]float64, x.Cols)}
+	for j := range x.Cols {
+		var n float64
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range x.Rows {
+			if v := float64(x.Row(i)[j]); v == v {
+				s.mean[j] += v
+				low, high = min(low, v), max(high, v)
+				n++
+			}
+		}
+		if !(low < high) {
+			continue
+		}
+		s.mean[j] /= n
+		for i := range x.Rows {
+			if v := float64(x.Row(i)[j]); v == v {
+				s.sd[j] += (v - s.mean[j]) * (v - s.mean[j]) / n
+			}
+		}
+		s.sd[j] = math.Sqrt(s.sd[j])
+	}
+	return s
+}
+
+// Apply returns x standardised.
+func (s scaling) Apply(x dbn.Matrix) dbn.Matrix {
+	z := dbn.NewMatrix(x.Rows, x.Cols)
+	for i := range x.Rows {
+		for j, v := range x.Row(i) {
+			if v == v && s.sd[j] > 0 {
+				z.Row(i)[j] = float32((float64(v) - s.mean[j]) / s.sd[j])
+			}
+		}
+	}
+	return z
+}
+
+// addCopies adds n copies of the rows to train on. In each copy every group reads as if its
+// sensors had other gains: its column j is multiplied by exp(σ[j]·z), where z ~ N(0,1) is drawn by
+// copy, group and column, in this order, and σ is spread. Copies stay in the group of their
+// row, so that a fold holds a tool out with all its copies.
+func (t *Task) addCopies(n int, rng *rand.Rand) {
+	rows, groups := len(t.Y), slices.Compact(slices.Sorted(slices.Values(t.Groups)))
+	sigma := t.spread(groups)
+	for range n {
+		gains := make(map[string][]float64)
+		for _, g := range groups {
+			for _, s := range sigma {
+				gains[g] = append(gains[g], math.Exp(s*rng.NormFloat64()))
+			}
+		}
+		for i := range rows {
+			for j, v := range t.X.Row(i) {
+				t.X.Data = append(t.X.Data, float32(float64(v)*gains[t.Groups[i]][j]))
+			}
+		}
+		t.X.Rows += rows
+		t.Y, t.Groups = append(t.Y, t.Y[:rows]...), append(t.Groups, t.Groups[:rows]...)
+	}
+}
+
+// spread returns, by column, the standard deviation between the groups to train on of the
+// logarithm of a group's level: the root mean square of its healthy rows, so that wear does not
+// count. A level of 0 has no logarithm, and is left out; fewer than two levels have no spread.
+func (t *Task) spread(groups []string) []float64 {
+	square, healthy := make(map[string][]float64), make(map[string]float64)
+	for _, g := range groups {
+		square[g] = make([]float64, t.X.Cols)
+	}
+	for i, g := range t.Groups {
+		if t.Y[i] == 0 {
+			healthy[g]++
+			for j, v := range t.X.Row(i) {
+				square[g][j] += float64(v) * float64(v)
+			}
+		}
+	}
+	sigma := make([]float64, t.X.Cols)
+	for j := range sigma {
+		var levels []float64
+		for _, g := range groups {
+			if square[g][j] > 0 {
+				levels = append(levels, math.Log(square[g][j]/healthy[g])/2)
+			}
+		}
+		if len(levels) > 1 {
+			sigma[j] = stat.StdDev(levels, nil)
+		}
+	}
+	return sigma
 }

@@ -3,7 +3,6 @@ package imbalance
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,26 +63,16 @@ func Run(ctx context.Context, p Plan) ([]Cell, error) {
 		}
 		sets[s.Name] = s.describe()
 	}
-	cells, err := openStore(p.Dir, func(k Key) bool { return slices.Contains(p.Redo, k.Method) })
-	if err != nil {
-		return nil, err
+	settings := make(map[string]string)
+	for _, m := range Methods() {
+		if wanted[m.Name] {
+			settings[m.Name] = m.Settings
+		}
 	}
-	err = cells.noteSets(sets)
-	if err == nil {
-		err = cells.noteSettings(wanted)
-	}
-	if err == nil {
-		err = cells.begin()
-	}
-	if err == nil {
-		err = p.make(ctx, cells, p.jobs(picked, wanted, cells.has))
-	}
-	if err := errors.Join(err, cells.close()); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(cells.cells, func(c Cell) bool {
-		return !wanted[c.Method] || !slices.ContainsFunc(p.Sets, func(s *Set) bool { return s.Name == c.Dataset })
-	}), nil
+	cells, err := addTo(p.Dir, func(k Key) bool { return slices.Contains(p.Redo, k.Method) }, sets, settings, func(s *store) error {
+		return p.make(ctx, s, p.jobs(picked, wanted, s.has))
+	})
+	return slices.DeleteFunc(cells, func(c Cell) bool { return !wanted[c.Method] || sets[c.Dataset] == "" }), err
 }
 
 // maxTrials is at least what any method says.
@@ -119,7 +108,6 @@ func (p Plan) jobs(picked []family, wanted map[string]bool, has map[Key]bool) []
 	return jobs
 }
 
-// make does the jobs and stores their cells.
 func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(max(1, p.Workers))
@@ -149,7 +137,6 @@ func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
 	return workers.Wait()
 }
 
-// do returns the job's cells that are wanted.
 func (j *job) do(ctx context.Context) ([]Cell, error) {
 	t := j.set.TaskOf(j.trial, j.fold)
 	answers, err := j.family.solve(ctx, t)

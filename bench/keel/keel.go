@@ -21,7 +21,6 @@ import (
 	"strings"
 )
 
-// attribute is one column of a file.
 type attribute struct {
 	Name string
 	// Values are those that a nominal attribute may have; nil: it is a number.
@@ -59,17 +58,17 @@ func read(r io.Reader, name string) (*file, error) {
 		if p.line == 1 {
 			text = strings.TrimPrefix(text, "\ufeff")
 		}
-		text = strings.TrimSpace(uncomment(text))
+		text = strings.TrimSpace(text[:outside(text, '%')])
+		var err error
 		switch {
 		case text == "":
 		case p.roles == nil:
-			if err := p.declare(text); err != nil {
-				return nil, err
-			}
+			err = p.declare(text)
 		default:
-			if err := p.row(text); err != nil {
-				return nil, err
-			}
+			err = p.row(text)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -106,15 +105,12 @@ func (p *parser) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: "+format, append([]any{p.name, p.line}, args...)...)
 }
 
-// declare takes a line of the header.
 func (p *parser) declare(text string) error {
 	if text[0] != '@' {
 		return p.errorf("%.40q is before @data: a line of the header begins with @", text)
 	}
-	keyword, rest := text, ""
-	if i := strings.IndexAny(text, " \t"); i >= 0 {
-		keyword, rest = text[:i], strings.TrimSpace(text[i:])
-	}
+	keyword := strings.Fields(text)[0]
+	rest := strings.TrimSpace(text[len(keyword):])
 	switch strings.ToLower(keyword) {
 	case "@relation":
 		return nil
@@ -132,7 +128,6 @@ func (p *parser) declare(text string) error {
 	return p.errorf("%.40q is not a keyword: @relation, @attribute, @inputs, @outputs and @data are", keyword)
 }
 
-// attribute takes what follows @attribute: a name and a type.
 func (p *parser) attribute(text string) error {
 	var name, kind string
 	if strings.HasPrefix(text, "'") {
@@ -149,10 +144,8 @@ func (p *parser) attribute(text string) error {
 	if name = strings.TrimSpace(name); name == "" {
 		return p.errorf("@attribute without a name")
 	}
-	for _, a := range p.attributes {
-		if a.Name == name {
-			return p.errorf("attribute %q is declared twice: rename one of them", name)
-		}
+	if p.find(name) >= 0 {
+		return p.errorf("attribute %q is declared twice: rename one of them", name)
 	}
 	a := attribute{Name: name}
 	kind = strings.TrimSpace(kind)
@@ -184,29 +177,25 @@ func (p *parser) attribute(text string) error {
 	return nil
 }
 
+func (p *parser) find(name string) int {
+	return slices.IndexFunc(p.attributes, func(a attribute) bool { return a.Name == name })
+}
+
 // begin takes @data: from here on it is known what each column is.
 func (p *parser) begin() error {
 	if len(p.attributes) < 2 {
 		return p.errorf("@data after %d attributes: there must be an input and an output", len(p.attributes))
 	}
-	last := []string{p.attributes[len(p.attributes)-1].Name}
 	if p.outputs == nil {
-		p.outputs = last
+		p.outputs = []string{p.attributes[len(p.attributes)-1].Name}
 	}
 	if len(p.outputs) != 1 {
 		return p.errorf("%d outputs: one is the class", len(p.outputs))
 	}
-	find := func(what, name string) (int, error) {
-		i := slices.IndexFunc(p.attributes, func(a attribute) bool { return a.Name == name })
-		if i < 0 {
-			return 0, p.errorf("%s %q is not an attribute: declare it before @data", what, name)
-		}
-		return i, nil
-	}
 	p.roles = slices.Repeat([]int{unused}, len(p.attributes))
-	out, err := find("output", p.outputs[0])
-	if err != nil {
-		return err
+	out := p.find(p.outputs[0])
+	if out < 0 {
+		return p.errorf("output %q is not an attribute: declare it before @data", p.outputs[0])
 	}
 	p.roles[out] = output
 	p.file.Output = p.attributes[out]
@@ -221,9 +210,9 @@ func (p *parser) begin() error {
 		}
 	}
 	for _, name := range p.inputs {
-		i, err := find("input", name)
-		if err != nil {
-			return err
+		i := p.find(name)
+		if i < 0 {
+			return p.errorf("input %q is not an attribute: declare it before @data", name)
 		}
 		if p.roles[i] != unused {
 			return p.errorf("attribute %q is an input and something else too: name it once", name)
@@ -237,7 +226,6 @@ func (p *parser) begin() error {
 	return nil
 }
 
-// row takes a line of values.
 func (p *parser) row(text string) error {
 	values := split(text)
 	if len(values) != len(p.roles) {
@@ -276,7 +264,6 @@ func (p *parser) row(text string) error {
 	return nil
 }
 
-// index returns the index of a nominal attribute's value.
 func (p *parser) index(a *attribute, text string) (int, error) {
 	if i := slices.Index(a.Values, text); i >= 0 {
 		return i, nil
@@ -302,39 +289,32 @@ func number(text string) (float64, bool) {
 	return v, true
 }
 
-// uncomment returns text up to a % that is not in quotes.
-func uncomment(text string) string {
+// outside returns where a byte first is outside of quotes, the length of the text if it is nowhere.
+func outside(text string, b byte) int {
 	quoted := false
 	for i := range len(text) {
-		switch {
-		case text[i] == '\'':
-			quoted = !quoted
-		case text[i] == '%' && !quoted:
-			return text[:i]
+		if text[i] == b && !quoted {
+			return i
 		}
+		quoted = quoted != (text[i] == '\'')
 	}
-	return text
+	return len(text)
 }
 
 // split returns what commas outside of quotes separate, without the blanks and
 // the quotes around it.
-func split(text string) []string {
-	var parts []string
-	quoted, from := false, 0
-	for i := range len(text) + 1 {
-		switch {
-		case i == len(text) || text[i] == ',' && !quoted:
-			part := strings.TrimSpace(text[from:i])
-			if n := len(part); n >= 2 && part[0] == '\'' && part[n-1] == '\'' {
-				part = part[1 : n-1]
-			}
-			parts = append(parts, part)
-			from = i + 1
-		case text[i] == '\'':
-			quoted = !quoted
+func split(text string) (parts []string) {
+	for {
+		i := outside(text, ',')
+		part := strings.TrimSpace(text[:i])
+		if n := len(part); n >= 2 && part[0] == '\'' && part[n-1] == '\'' {
+			part = part[1 : n-1]
 		}
+		if parts = append(parts, part); i == len(text) {
+			return parts
+		}
+		text = text[i+1:]
 	}
-	return parts
 }
 
 // list is split without empty parts, which some files have.

@@ -36,24 +36,23 @@ type Set struct {
 // name/name-5-1tst.dat and so on. It reports folds that do not partition the
 // rows, by which a test row would be trained on.
 func Load(dir, name string) (*Set, error) {
-	var tests, trains [Folds]*file
-	for f := range Folds {
-		var err error
-		if tests[f], err = load(path(dir, name, f, "tst")); err != nil {
+	var all []*file // the test parts, then the training parts
+	for i := range 2 * Folds {
+		path := path(dir, name, i%Folds, []string{"tst", "tra"}[i/Folds])
+		text, err := os.ReadFile(path)
+		if err != nil {
 			return nil, err
 		}
-		if trains[f], err = load(path(dir, name, f, "tra")); err != nil {
+		f, err := read(bytes.NewReader(text), path)
+		if err != nil {
 			return nil, err
 		}
-	}
-	all := slices.Concat(tests[:], trains[:])
-	for i, f := range all {
-		if !f.declaresAs(all[0]) {
-			return nil, fmt.Errorf("%s: its attributes differ from the first test file's: all files of a set declare the same",
-				path(dir, name, i%Folds, []string{"tst", "tra"}[i/Folds]))
+		if all = append(all, f); !f.declaresAs(all[0]) {
+			return nil, fmt.Errorf("%s: its attributes differ from the first test file's: all files of a set declare the same", path)
 		}
 	}
 	merge(all)
+	tests, trains := all[:Folds], all[Folds:]
 	for f := range Folds {
 		others := slices.Concat(tests[:f], tests[f+1:])
 		if row, ok := same(trains[f:f+1], others); !ok {
@@ -61,7 +60,7 @@ func Load(dir, name string) (*Set, error) {
 				path(dir, name, f, "tra"), row)
 		}
 	}
-	return assemble(name, tests[:]), nil
+	return assemble(name, tests), nil
 }
 
 // Names returns the names of the sets in dir, in alphabetical order.
@@ -90,15 +89,6 @@ func path(dir, name string, fold int, part string) string {
 	return filepath.Join(dir, name, fmt.Sprintf("%s-%d-%d%s.dat", name, Folds, fold+1, part))
 }
 
-func load(path string) (*file, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return read(bytes.NewReader(text), path)
-}
-
-// declaresAs reports whether f has the attributes of g.
 func (f *file) declaresAs(g *file) bool {
 	same := func(a, b attribute) bool { return a.Name == b.Name && a.nominal() == b.nominal() }
 	return slices.EqualFunc(f.Inputs, g.Inputs, same) && same(f.Output, g.Output)
@@ -106,40 +96,40 @@ func (f *file) declaresAs(g *file) bool {
 
 // merge gives nominal attributes the same values in the same order in all files.
 func merge(files []*file) {
-	unite := func(of func(*file) *attribute, renumber func(f *file, to []int)) {
+	// unite returns, by file, the new index of each value of an attribute.
+	unite := func(of func(*file) *attribute) (to [][]int) {
 		var values []string
 		for _, f := range files {
+			to = append(to, nil)
 			for _, v := range of(f).Values {
-				if !slices.Contains(values, v) {
-					values = append(values, v)
+				at := slices.Index(values, v)
+				if at < 0 {
+					at, values = len(values), append(values, v)
 				}
+				to[len(to)-1] = append(to[len(to)-1], at)
 			}
 		}
 		for _, f := range files {
-			to := make([]int, len(of(f).Values))
-			for i, v := range of(f).Values {
-				to[i] = slices.Index(values, v)
-			}
-			renumber(f, to)
 			of(f).Values = values
 		}
+		return to
 	}
-	unite(func(f *file) *attribute { return &f.Output }, func(f *file, to []int) {
-		for i, c := range f.Class {
-			f.Class[i] = to[c]
+	for k, to := range unite(func(f *file) *attribute { return &f.Output }) {
+		for i, c := range files[k].Class {
+			files[k].Class[i] = to[c]
 		}
-	})
-	for j := range files[0].Inputs {
-		if !files[0].Inputs[j].nominal() {
+	}
+	for j, a := range files[0].Inputs {
+		if !a.nominal() {
 			continue
 		}
-		unite(func(f *file) *attribute { return &f.Inputs[j] }, func(f *file, to []int) {
-			for i := j; i < len(f.Data); i += len(f.Inputs) {
-				if v := f.Data[i]; !math.IsNaN(v) {
-					f.Data[i] = float64(to[int(v)])
+		for k, to := range unite(func(f *file) *attribute { return &f.Inputs[j] }) {
+			for i := j; i < len(files[k].Data); i += len(files[k].Inputs) {
+				if v := files[k].Data[i]; !math.IsNaN(v) {
+					files[k].Data[i] = float64(to[int(v)])
 				}
 			}
-		})
+		}
 	}
 }
 
@@ -165,7 +155,6 @@ func same(a, b []*file) (row string, ok bool) {
 	return row, row == ""
 }
 
-// assemble makes a set of its test files.
 func assemble(name string, tests []*file) *Set {
 	s := &Set{Name: name}
 	rows := 0
@@ -204,42 +193,35 @@ func assemble(name string, tests []*file) *Set {
 	}
 	s.X = dbn.NewMatrix(rows, len(s.Columns))
 	s.Folds = make([]classify.Fold, len(tests))
-	at := 0
 	for held, f := range tests {
 		for i, class := range f.Class {
-			encode(s.X.Row(at), f.Data[i*len(inputs):(i+1)*len(inputs)], inputs)
-			s.Y = append(s.Y, label[class])
+			encode(s.X.Row(len(s.Y)), f.Data[i*len(inputs):(i+1)*len(inputs)], inputs)
 			for g := range s.Folds {
 				if g == held {
-					s.Folds[g].Test = append(s.Folds[g].Test, at)
+					s.Folds[g].Test = append(s.Folds[g].Test, len(s.Y))
 				} else {
-					s.Folds[g].Train = append(s.Folds[g].Train, at)
+					s.Folds[g].Train = append(s.Folds[g].Train, len(s.Y))
 				}
 			}
-			at++
+			s.Y = append(s.Y, label[class])
 		}
 	}
 	return s
 }
 
-// encode stores a row of values in columns.
 func encode(dst []float32, values []float64, inputs []attribute) {
-	at := 0
 	for j, v := range values {
 		n := len(inputs[j].Values)
-		if n <= 2 {
-			dst[at] = float32(v)
-			at++
-			continue
-		}
-		for i := range n {
-			switch {
-			case math.IsNaN(v):
-				dst[at] = float32(v)
-			case i == int(v):
-				dst[at] = 1
+		switch {
+		case n <= 2:
+			n, dst[0] = 1, float32(v)
+		case math.IsNaN(v):
+			for i := range n {
+				dst[i] = float32(v)
 			}
-			at++
+		default:
+			dst[int(v)] = 1
 		}
+		dst = dst[n:]
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,8 +37,7 @@ const (
 func main() { command.Main("mutants", start) }
 
 func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("mutants", stderr)
 	only := flags.String("only", "", "numbers of mutants, with commas between them; none: all")
 	rooms := flags.Bool("rooms", false, "run the tests of each mutant's room")
 	seeds := flags.Int("simulation", 0, "run so many `seeds` of the simulation")
@@ -77,8 +75,14 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 	if len(chosen) < len(only) {
 		return fmt.Errorf("-only %s: there are %d of these", only, len(chosen))
 	}
+	tmp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	l := &lab{tmp: tmp, seeds: seeds}
 	for _, m := range all {
-		if _, err := m.apply(repository); err != nil {
+		if _, err := l.overlay(m); err != nil {
 			return err
 		}
 	}
@@ -87,7 +91,7 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 		return err
 	}
 	if rooms || seeds > 0 {
-		if err := measure(ctx, chosen, scores, rooms, seeds); err != nil {
+		if err := l.measure(ctx, chosen, scores, rooms); err != nil {
 			return err
 		}
 	}
@@ -107,13 +111,7 @@ func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds in
 }
 
 // measure asks the rooms and the simulation about each mutant, and keeps the scores as they come.
-func measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool, seeds int) error {
-	tmp, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	l := &lab{tmp: tmp, seeds: seeds}
+func (l *lab) measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool) error {
 	if err := l.unchanged(ctx, chosen, rooms); err != nil {
 		return err
 	}
@@ -159,7 +157,6 @@ func say(by, none string) string {
 	return cmp.Or(by, none)
 }
 
-// tables returns the generated part of the page.
 func tables(all []*mutant, scores map[string]score) string {
 	var b strings.Builder
 	var room, oracle, simulation, reachable, either, seeds int

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -47,6 +48,23 @@ func Life(m *model.Model, tool string, t *table.Table, seen func(j *model.Judge,
 		}
 	}
 	return nil
+}
+
+// FirstAlarm watches for the first alarm of a tool, with the default settings.
+type FirstAlarm struct {
+	UM    float64 // wear at the alarm; NaN: there was none
+	state alarm.State
+}
+
+// NewFirstAlarm returns one that has seen nothing.
+func NewFirstAlarm() FirstAlarm { return FirstAlarm{UM: math.NaN()} }
+
+// See takes the next window and its verdict. Some verdicts are neither for nor against an alarm, as in the monitor.
+func (f *FirstAlarm) See(m *model.Model, r table.Row, v model.Verdict) {
+	end := r.Start.Add(m.Window.Length)
+	if v.Reason.Counts() && f.state.Observe(alarm.Default, false, alarm.Default.IsFaulty(v.Score), r.Start, end, end) == alarm.Raised && f.UM != f.UM {
+		f.UM = r.VBMaxUM
+	}
 }
 
 // columnsOf returns which columns the features of a model are.

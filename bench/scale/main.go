@@ -13,9 +13,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/bench/command"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 func main() { command.Main("scale", run) }
@@ -34,8 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "write" && args[0] != "measure" {
 		return errors.New("say write or measure")
 	}
-	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("scale", stderr)
 	dir := flags.String("dir", "", "folder of the table: 8 GB, and as much again while the trainer runs")
 	trainer := flags.String("trainer", "bin/trainer", "program to measure")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -104,4 +105,42 @@ func measure(ctx context.Context, trainer, dir string, stdout, stderr io.Writer)
 		fmt.Fprintf(stdout, "| %d × %d | %d | %.0f MiB | %v | %v |\n", size.files*partRows, features, size.files, resident, time.Since(began).Round(time.Second), busy.Round(time.Second))
 	}
 	return nil
+}
+
+// The table: lives of tools, one after the other, at one row a second.
+const (
+	parts    = 40
+	partRows = 250_000
+	features = 196
+	telling  = 14     // features that wear moves
+	life     = 12_500 // rows of a tool
+)
+
+func partName(part int) string { return fmt.Sprintf("part-%02d.parquet", part) }
+
+// rowsOf returns the rows of a part, always the same.
+func rowsOf(part int) *table.Table {
+	names := make([]string, features)
+	for i := range names {
+		names[i] = fmt.Sprintf("f%03d", i)
+	}
+	t := table.New(names)
+	t.Data = make([]float32, 0, partRows*features)
+	rng := rand.New(rand.NewPCG(1, uint64(part)))
+	x := make([]float32, features)
+	for i := range partRows {
+		wear := float64(i%life) / life
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+			if j < telling {
+				x[j] += float32(2 * wear)
+			}
+		}
+		class := 0
+		if wear >= 0.8 {
+			class = 1
+		}
+		t.Append(table.Row{Tool: fmt.Sprintf("T%04d", part*(partRows/life)+i/life), Class: class, VBMaxUM: math.NaN(), Features: x})
+	}
+	return t
 }

@@ -3,16 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
@@ -24,9 +25,8 @@ import (
 // simulated drill. They are learnt as from a user's recordings, without a label,
 // and judged by the states that the simulator knows, on tools of other seeds.
 type cuttingStudy struct {
-	Seed    uint64
-	Tools   int // of the experiment's 20; 0 means all
-	Workers int // 0: one for each CPU; never changes a result
+	Seed  uint64
+	Tools int // of the experiment's 20; 0 means all
 }
 
 // cuttingReport is what a study finds.
@@ -102,7 +102,7 @@ func (s cuttingStudy) learn(ctx context.Context, by train.Schedule) (*model.Mode
 func (s cuttingStudy) job(seed uint64, by train.Schedule) train.Job {
 	j := train.Simulation{Machine: fmt.Sprint(machine, seed), Seed: seed, Schedule: by}.Job(tools(seed, by, s.Tools))
 	j.Config.Reference.Mode = model.ReferenceKind // states do not depend on it
-	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
+	j.Workers = runtime.GOMAXPROCS(0)
 	return j
 }
 
@@ -195,16 +195,11 @@ func (r *cuttingRow) compare(truth, found []cycle.State, gate []bool) {
 	}
 }
 
+// Share is how much of the windows is right, in percent.
+func (r cuttingRow) Share() float64 { return 100 * float64(r.Right) / float64(r.Windows) }
+
+//go:embed cutting.md.tmpl
+var cuttingText string
+
 // Markdown returns the report as a table.
-func (r *cuttingReport) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d tools each; changes of state that were seen in the window itself, one window off, two, more.\n\n", r.Tools)
-	b.WriteString("| learnt from | tested on | windows | state right | changes | 0 | 1 | 2 | more | judged but not drilling: states, gate | drilling but not judged: states, gate |\n")
-	b.WriteString("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "| %s | %s | %d | %.2f %% | %d | %d | %d | %d | %d | %d, %d | %d, %d |\n", row.Learnt, row.Judged, row.Windows,
-			100*float64(row.Right)/float64(row.Windows), row.Changes, row.Within[0], row.Within[1], row.Within[2], row.Missed,
-			row.States.Wrongly, row.Gate.Wrongly, row.States.Lost, row.Gate.Lost)
-	}
-	return b.String()
-}
+func (r *cuttingReport) Markdown() string { return document.Fill(cuttingText, r, nil) }

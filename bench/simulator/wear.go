@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/document"
+	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/table"
@@ -16,17 +19,18 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // wearStudy asks whether the simulated drill is worth developing on: wear
 // must be learnt from all features, and must not be read from the level of the
 // channels, or any classifier would look good.
 type wearStudy struct {
-	Seed    uint64
-	Life    time.Duration // mean cutting time of a tool; 0 means the life in SimulatedHistory
-	Tools   int           // of the experiment's 20; 0 means all
-	Workers int           // 0: one for each CPU; never changes a result
+	Seed  uint64
+	Life  time.Duration // mean cutting time of a tool; 0 means the life in SimulatedHistory
+	Tools int           // of the experiment's 20; 0 means all
 }
 
 // wearReport is what a study finds. All features are relative to each
@@ -62,58 +66,60 @@ const (
 // Run drills the tools and compares the methods. Studies that are equal give
 // equal reports.
 func (s wearStudy) Run(ctx context.Context) (*wearReport, error) {
-	r := &wearReport{}
 	x, err := s.rows(ctx, false, model.ReferenceKind)
 	if err != nil {
 		return nil, err
 	}
-	tools := make(map[string]bool)
-	for i, class := range x.lessons.Y {
-		tools[x.lessons.Groups[i]] = true
+	raw, err := s.rows(ctx, false, model.ReferenceOff)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := s.rows(ctx, true, model.ReferenceKind)
+	if err != nil {
+		return nil, err
+	}
+	r := &wearReport{Tools: len(classify.LeaveOneGroupOut(x.lessons.Groups))}
+	for _, class := range x.lessons.Y {
 		if class == classify.Healthy {
 			r.Healthy++
 		} else {
 			r.Faulty++
 		}
 	}
-	r.Tools = len(tools)
-	level := x.columns(isLevel)
 	best := wearRow{Name: rowBest, Features: 1}
 	for _, name := range x.Columns {
 		if isLevel(name) {
-			one := x.columns(func(s string) bool { return s == name })
-			if row := s.logistic(x, one, rowBest); row.ByTool > best.ByTool {
+			row, err := s.row(ctx, rowBest, x, func(s string) bool { return s == name }, logisticOf)
+			if err != nil {
+				return nil, err
+			}
+			if row.ByTool > best.ByTool {
 				best = row
 			}
 		}
 	}
-	r.Rows = append(r.Rows, best, s.logistic(x, level, rowLevel))
-	raw, err := s.rows(ctx, false, model.ReferenceOff)
-	if err != nil {
-		return nil, err
+	r.Rows = append(r.Rows, best)
+	for _, m := range []struct {
+		name string
+		t    windows
+		keep func(feature string) bool
+		of   gmean
+	}{
+		{rowLevel, x, isLevel, logisticOf},
+		{rowLevelRaw, raw, isLevel, logisticOf},
+		{rowLevelDBN, x, isLevel, s.deepGMean},
+		{rowAll, x, isFeature, logisticOf},
+		{rowAllDBN, x, isFeature, s.deepGMean},
+		{rowMicroscope, seen, isFeature, s.deepGMean},
+	} {
+		row, err := s.row(ctx, m.name, m.t, m.keep, m.of)
+		if err != nil {
+			return nil, err
+		}
+		r.Rows = append(r.Rows, row)
 	}
-	r.Rows = append(r.Rows, s.logistic(raw, raw.columns(isLevel), rowLevelRaw))
-	deep, err := s.deep(ctx, x, level, rowLevelDBN)
-	if err != nil {
-		return nil, err
-	}
-	r.Rows = append(r.Rows, deep, s.logistic(x, x.all(), rowAll))
-	if deep, err = s.deep(ctx, x, x.all(), rowAllDBN); err != nil {
-		return nil, err
-	}
-	r.Rows = append(r.Rows, deep)
-	seen, err := s.rows(ctx, true, model.ReferenceKind)
-	if err != nil {
-		return nil, err
-	}
-	if deep, err = s.deep(ctx, seen, seen.all(), rowMicroscope); err != nil {
-		return nil, err
-	}
-	r.Rows = append(r.Rows, deep)
-	if r.Live, err = s.live(ctx); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r.Live, err = s.live(ctx)
+	return r, err
 }
 
 // live trains a model on the study's tools and drills the tools of the next seed.
@@ -124,7 +130,7 @@ func (s wearStudy) live(ctx context.Context) (card.Alarms, error) {
 	}
 	next := s
 	next.Seed++
-	e := train.Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default, Workers: s.Workers}
+	e := train.Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default}
 	v, err := e.Run(ctx)
 	if err != nil {
 		return card.Alarms{}, err
@@ -133,6 +139,7 @@ func (s wearStudy) live(ctx context.Context) (card.Alarms, error) {
 }
 
 func isLevel(feature string) bool { return strings.HasSuffix(feature, ".rms") }
+func isFeature(string) bool       { return true }
 
 // windows are the windows of the tools that are drilled.
 type windows struct {
@@ -140,7 +147,6 @@ type windows struct {
 	lessons *classify.Table
 }
 
-// rows drills the tools and returns the windows.
 func (s wearStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (windows, error) {
 	t, lessons, _, err := train.Lessons(ctx, s.job(microscope, mode))
 	return windows{t, lessons}, err
@@ -151,7 +157,7 @@ func (s wearStudy) job(microscope bool, mode model.Mode) train.Job {
 	schedule.Life = cmp.Or(s.Life, schedule.Life)
 	j := train.Simulation{Machine: machine, Seed: s.Seed, Microscope: microscope, Schedule: schedule}.Job(tools(s.Seed, schedule, s.Tools))
 	j.Config.Reference.Mode = mode
-	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
+	j.Workers = runtime.GOMAXPROCS(0)
 	return j
 }
 
@@ -163,29 +169,24 @@ func tools(seed uint64, by train.Schedule, n int) []sim.Tool {
 	return all[:min(cmp.Or(n, len(all)), len(all))]
 }
 
-// randomFolds deals the rows of a table to five folds without regard to their tool.
-func (s wearStudy) randomFolds(t windows) []classify.Fold {
-	return classify.StratifiedKFold(t.lessons.Y, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
+// gmean returns the G-mean on the rows that each fold holds out of classifiers that are trained on the others.
+type gmean func(ctx context.Context, t windows, x dbn.Matrix, folds []classify.Fold) (float64, error)
+
+// row judges some features with one tool after the other left out, and on random folds, without regard to tools.
+func (s wearStudy) row(ctx context.Context, name string, t windows, keep func(feature string) bool, of gmean) (row wearRow, err error) {
+	x := t.columns(keep)
+	row = wearRow{Name: name, Features: x.Cols}
+	if row.ByTool, err = of(ctx, t, x, classify.LeaveOneGroupOut(t.lessons.Groups)); err == nil {
+		row.Random, err = of(ctx, t, x, classify.StratifiedKFold(t.lessons.Y, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473))))
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return row, err
 }
 
-func (s wearStudy) logistic(t windows, x dbn.Matrix, name string) wearRow {
-	return wearRow{
-		Name: name, Features: x.Cols,
-		ByTool: logisticGMean(x, t.lessons.Y, classify.LeaveOneGroupOut(t.lessons.Groups)),
-		Random: logisticGMean(x, t.lessons.Y, s.randomFolds(t)),
-	}
-}
-
-func (s wearStudy) deep(ctx context.Context, t windows, x dbn.Matrix, name string) (wearRow, error) {
-	row := wearRow{Name: name, Features: x.Cols}
-	var err error
-	if row.ByTool, err = s.deepGMean(ctx, t, x, classify.LeaveOneGroupOut(t.lessons.Groups)); err != nil {
-		return row, fmt.Errorf("%s: %w", name, err)
-	}
-	if row.Random, err = s.deepGMean(ctx, t, x, s.randomFolds(t)); err != nil {
-		return row, fmt.Errorf("%s: %w", name, err)
-	}
-	return row, nil
+func logisticOf(_ context.Context, t windows, x dbn.Matrix, folds []classify.Fold) (float64, error) {
+	return logisticGMean(x, t.lessons.Y, folds), nil
 }
 
 // deepGMean trains an ECS-DBN for each fold and returns the G-mean of all folds.
@@ -216,11 +217,6 @@ func (t windows) columns(keep func(name string) bool) dbn.Matrix {
 	return x
 }
 
-// all returns all features.
-func (t windows) all() dbn.Matrix {
-	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
-}
-
 // What the simulator is to show of tools never seen: wear can be learnt, and is
 // not read from levels.
 const (
@@ -228,13 +224,8 @@ const (
 	leastLead  = 0.05 // of it over any regression on the RMS
 )
 
-type goal struct {
-	text string
-	held bool
-}
-
-// goals says which of the goals are held.
-func (r *wearReport) goals() []goal {
+// Goals says which of the goals are held.
+func (r *wearReport) Goals() []string {
 	var all, level float64
 	for _, row := range r.Rows {
 		switch row.Name {
@@ -244,45 +235,66 @@ func (r *wearReport) goals() []goal {
 			level = max(level, row.ByTool)
 		}
 	}
-	return []goal{
-		{fmt.Sprintf("an ECS-DBN on all features reaches %.2f on tools left out. %.3f", leastGMean, all), all >= leastGMean},
-		{fmt.Sprintf("regressions on the RMS stay %.2f below it. %.3f is the best", leastLead, level), level <= all-leastLead},
+	say := map[bool]string{true: "**held**", false: "not reached"}
+	return []string{
+		fmt.Sprintf("an ECS-DBN on all features reaches %.2f on tools left out. %.3f: %s", leastGMean, all, say[all >= leastGMean]),
+		fmt.Sprintf("regressions on the RMS stay %.2f below it. %.3f is the best: %s", leastLead, level, say[level <= all-leastLead]),
 	}
 }
 
+// Ratio is of healthy windows to a faulty one.
+func (r *wearReport) Ratio() float64 { return float64(r.Healthy) / float64(r.Faulty) }
+
+//go:embed wear.md.tmpl
+var wearText string
+
 // Markdown returns the report as a table.
 func (r *wearReport) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d tools, %d healthy and %d faulty windows (1 to %.1f).\n\n", r.Tools, r.Healthy, r.Faulty, float64(r.Healthy)/float64(r.Faulty))
-	b.WriteString("| method | features | G-mean, one tool left out | G-mean, random split (leaky) |\n|---|---:|---:|---:|\n")
-	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "| %s | %d | %.3f | %.3f |\n", row.Name, row.Features, row.ByTool, row.Random)
-	}
-	b.WriteByte('\n')
-	for _, g := range r.goals() {
-		held := "**held**"
-		if !g.held {
-			held = "not reached"
-		}
-		fmt.Fprintf(&b, "- Goal: %s: %s.\n", g.text, held)
-	}
-	a := &r.Live
-	fmt.Fprintf(&b, "\nA model of all these tools, on as many that it never saw, with an alarm at %d faulty of the last %d windows: %d of %d get their\nalarm once they are faulty, in the median %.0f s of cutting after; %d get it early", a.K, a.N, a.Caught, a.Worn, float64(a.MedianDelay), a.Early)
-	var early, none []string
-	for _, t := range a.Tools {
+	data := struct {
+		*wearReport
+		Early, Never []string // by how much an alarm was too early, and how long a tool without one was faulty
+	}{wearReport: r}
+	for _, t := range r.Live.Tools {
 		switch {
 		case t.Alarm > 0 && t.Alarm < t.Worn:
-			early = append(early, fmt.Sprintf("%d s", t.Worn-t.Alarm))
+			data.Early = append(data.Early, fmt.Sprintf("%d s", t.Worn-t.Alarm))
 		case t.Alarm == 0 && t.Worn > 0:
-			none = append(none, fmt.Sprintf("%d s", t.Judged-t.Worn+1))
+			data.Never = append(data.Never, fmt.Sprintf("%d s", t.Judged-t.Worn+1))
 		}
 	}
-	if len(early) > 0 {
-		fmt.Fprintf(&b, " (by %s of cutting)", strings.Join(early, ", "))
+	return document.Fill(wearText, data, nil)
+}
+
+// logisticDecay is the weight of |w|²/2, of all weights but the intercept, next to
+// the mean loss.
+const logisticDecay = 0.01
+
+// logisticGMean returns the G-mean on the rows that each fold holds out of logistic regressions with both classes of
+// equal weight, the simplest classifier that there is to compare with. Columns are standardised by the
+// training rows; a missing value counts as their mean.
+func logisticGMean(x dbn.Matrix, y []int, folds []classify.Fold) float64 {
+	m := score.NewConfusion(2)
+	for _, f := range folds {
+		train, classes := classify.Part(x, f.Train).(dbn.Matrix), make([]int, len(f.Train))
+		for n, i := range f.Train {
+			classes[n] = min(y[i], 1)
+		}
+		scale := imbalance.FitScale(train)
+		fitted, err := logistic.Fit(context.Background(), scale.Apply(train), classes, logistic.Settings{C: 1 / (logisticDecay * float64(train.Rows)), Balanced: true})
+		if err != nil {
+			panic("simulator: " + err.Error()) // every fold is trained on both classes
+		}
+		z := scale.Apply(x)
+		for _, i := range f.Test {
+			odds, decision := fitted.Bias, 0
+			for j, v := range z.Row(i) {
+				odds += fitted.Weights[j] * float64(v)
+			}
+			if odds >= 0 {
+				decision = 1
+			}
+			m.Add(min(y[i], 1), decision)
+		}
 	}
-	if len(none) > 0 {
-		fmt.Fprintf(&b, ";\n%d get none before their life is over, %s after they are faulty", len(none), strings.Join(none, ", "))
-	}
-	b.WriteString(".\n")
-	return b.String()
+	return m.GMean()
 }

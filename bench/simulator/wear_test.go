@@ -24,14 +24,17 @@ func TestWearIsNotInTheLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	level := s.logistic(x, x.columns(isLevel), rowLevel)
-	all, err := s.deepGMean(t.Context(), x, x.all(), classify.LeaveOneGroupOut(x.lessons.Groups))
+	level, err := s.row(t.Context(), rowLevel, x, isLevel, logisticOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.deepGMean(t.Context(), x, x.columns(isFeature), classify.LeaveOneGroupOut(x.lessons.Groups))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d windows, G-mean by tool: RMS %.3f, all features %.3f", x.Rows(), level.ByTool, all)
-	if level.Features != 14 || x.all().Cols != len(x.Columns) {
-		t.Errorf("%d levels of 14 channels, %d of %d features", level.Features, x.all().Cols, len(x.Columns))
+	if level.Features != 14 || x.columns(isFeature).Cols != len(x.Columns) {
+		t.Errorf("%d levels of 14 channels, %d of %d features", level.Features, x.columns(isFeature).Cols, len(x.Columns))
 	}
 	if all < leastGMean {
 		t.Errorf("G-mean %.3f on all features: wear cannot be learnt", all)

@@ -19,10 +19,10 @@ func (b *bench) gemm() error {
 		trials := max(3, min(40, int(4e8/s.operations())))
 		request := s.request("gemm", operations, trials)
 		slow := s.request("gemm", operations/10, max(1, trials/4))
-		t, err := b.race(wall,
-			contender{b.best, request}, contender{b.blas, request},
-			contender{b.avx2, request}, contender{b.blasNarrow, request},
-			contender{b.portable, slow}, contender{b.portable, s.request("gonum", operations/10, max(1, trials/4))})
+		t, err := b.race(b.rounds,
+			contender{ours, request}, contender{openBLAS, request},
+			contender{oursAVX2, request}, contender{blasNarrow, request},
+			contender{oursPortable, slow}, contender{oursPortable, s.request("gonum", operations/10, max(1, trials/4))})
 		if err != nil {
 			return err
 		}
@@ -33,9 +33,9 @@ func (b *bench) gemm() error {
 				if pair == 2 {
 					n = s.repetitions(operations / 10)
 				}
-				return s.operations() * float64(n) / t.median(i) / 1e9
+				return s.operations() * float64(n) / t[wall].median(i) / 1e9
 			}
-			ratio := t.ratio(2*pair, 2*pair+1)
+			ratio := t[wall].ratio(2*pair, 2*pair+1)
 			width := 0
 			if s.wide {
 				width = 1
@@ -62,26 +62,28 @@ func (b *bench) training() error {
 	row := func(name string, t [2]times, i int) {
 		b.printf("| %s | %.3f | %.3f |\n", name, t[0].median(i), t[1].median(i))
 	}
-	ours := func(phase, shape, workers string) contender {
-		return contender{b.best, fmt.Sprintf("train %s %s %s 1", phase, shape, workers)}
+	flank := func(phase, shape, workers string) contender {
+		return contender{ours, fmt.Sprintf("train %s %s %s 1", phase, shape, workers)}
 	}
-	python := func(name, shape, threads string) contender {
-		return contender{b.python, fmt.Sprintf("%s %s %s", name, shape, threads)}
+	torch := func(name, shape, threads string) contender {
+		return contender{python, fmt.Sprintf("%s %s %s", name, shape, threads)}
 	}
-	var one, two [2]times
+	var one, two [2]times // of a thread, of the processor; and by the clock
 	for i, phase := range []string{"pretrain", "finetune"} {
-		torch := []string{"torch-cd1", "torch-finetune"}[i]
-		var err error
-		contenders := []contender{ours(phase, shape, "1"), python(torch, shape, "1")}
+		name := []string{"torch-cd1", "torch-finetune"}[i]
+		contenders := []contender{flank(phase, shape, "1"), torch(name, shape, "1")}
 		if i == 0 {
-			contenders = append(contenders, python("numpy-cd1", shape, "1"), python("sklearn-cd1", shape, "1"))
+			contenders = append(contenders, torch("numpy-cd1", shape, "1"), torch("sklearn-cd1", shape, "1"))
 		}
-		if one[i], err = b.race(cpu, contenders...); err != nil {
+		alone, err := b.race(b.rounds, contenders...)
+		if err != nil {
 			return err
 		}
-		if two[i], err = b.race(wall, ours(phase, short, "1"), ours(phase, short, "2"), python(torch, short, "1"), python(torch, short, "2")); err != nil {
+		both, err := b.race(b.rounds, flank(phase, short, "1"), flank(phase, short, "2"), torch(name, short, "1"), torch(name, short, "2"))
+		if err != nil {
 			return err
 		}
+		one[i], two[i] = alone[cpu], both[wall]
 	}
 	row("ours, one thread, processor", one, 0)
 	row("PyTorch, one thread, processor", one, 1)
@@ -105,22 +107,22 @@ func (b *bench) secondCore() error {
 	theirs := 0.0
 	for _, s := range shapes[:3] {
 		request := s.request("gemm", 2e7, 20)
-		t, err := b.race(wall, contender{b.blas, request}, contender{b.blasTwo, request})
+		t, err := b.race(b.rounds, contender{openBLAS, request}, contender{openBLAS2, request})
 		if err != nil {
 			return err
 		}
-		gain := t.least(0) / t.least(1)
+		gain := t[wall].least(0) / t[wall].least(1)
 		b.printf("| OpenBLAS, %v | %.2f |\n", s, gain)
 		theirs += gain / 3
 	}
 	least, most := math.Inf(1), 0.0
 	for _, phase := range []string{"pretrain", "finetune"} {
 		request := func(workers int) string { return fmt.Sprintf("train %s %s %d %d", phase, brief, workers, trials) }
-		t, err := b.race(wall, contender{b.best, request(1)}, contender{b.best, request(2)})
+		t, err := b.race(b.rounds, contender{ours, request(1)}, contender{ours, request(2)})
 		if err != nil {
 			return err
 		}
-		gain := t.least(0) / t.least(1)
+		gain := t[wall].least(0) / t[wall].least(1)
 		b.printf("| ours, %s | %.2f |\n", map[string]string{"pretrain": "CD-1", "finetune": "fine-tuning"}[phase], gain)
 		least, most = min(least, gain), max(most, gain)
 	}
@@ -138,67 +140,55 @@ func (b *bench) secondCore() error {
 func (b *bench) costs() error {
 	const n = "14000000"
 	b.printf("## Costs\n\n")
-	ours := func(request string) contender { return contender{b.best, request} }
-	t, err := b.race(cpu, ours("pair sort "+n), ours("pair jade "+n), ours("pair sweep "+n),
-		contender{b.python, "numpy-sweep " + n + " whole"}, contender{b.python, "numpy-sweep " + n + " sweep"})
+	flank := func(request string) contender { return contender{ours, request} }
+	t, err := b.race(b.rounds, flank("pair sort "+n), flank("pair jade "+n), flank("pair sweep "+n),
+		contender{python, "numpy-sweep " + n + " whole"}, contender{python, "numpy-sweep " + n + " sweep"})
 	if err != nil {
 		return err
 	}
 	const few, all = 90, population * (generations + 1)
-	rounds := b.rounds
-	b.rounds = 1
-	de, err := b.race(cpu, contender{b.python, fmt.Sprintf("scipy-de %s %d", n, few)})
-	b.rounds = rounds
+	de, err := b.race(1, contender{python, fmt.Sprintf("scipy-de %s %d", n, few)})
 	if err != nil {
 		return err
 	}
-	search := t.median(0) + t.median(1)
-	scipy := de.median(0) / few * all
+	search := t[cpu].median(0) + t[cpu].median(1)
+	scipy := de[cpu].median(0) / few * all
 	b.printf("Two classes, 14,000,000 posteriors, seconds of the processor, on one thread:\n\n| | |\n|---|---|\n")
-	b.printf("| odds and sorting | %.2f |\n| JADE, 30 × 100, on sorted odds with the soft tie-break | %.3f |\n| exact sweep over sorted odds | %.3f |\n", t.median(0), t.median(1), t.median(2))
-	b.printf("| NumPy: argsort, cumulative sums, argmax | %.2f |\n| NumPy: the last two alone | %.3f |\n", t.median(3), t.median(4))
-	b.printf("| SciPy differential_evolution, %d evaluations measured (%.3f s each), %d extrapolated | %.0f |\n\n", few, de.median(0)/few, all, scipy)
+	b.printf("| odds and sorting | %.2f |\n| JADE, 30 × 100, on sorted odds with the soft tie-break | %.3f |\n| exact sweep over sorted odds | %.3f |\n", t[cpu].median(0), t[cpu].median(1), t[cpu].median(2))
+	b.printf("| NumPy: argsort, cumulative sums, argmax | %.2f |\n| NumPy: the last two alone | %.3f |\n", t[cpu].median(3), t[cpu].median(4))
+	b.printf("| SciPy differential_evolution, %d evaluations measured (%.3f s each), %d extrapolated | %.0f |\n\n", few, de[cpu].median(0)/few, all, scipy)
 	b.goal(search <= 3, "3. two classes, 1.4·10⁷ posteriors: sort and JADE 30 × 100", "≤ 3 s", "%.2f s of one processor", search)
 	b.atLeast("3. SciPy's differential_evolution by that", 100, scipy/search)
-	b.atMost("3. exact sweep with its sorting, of NumPy's time", 1, (t.median(0)+t.median(2))/t.median(3))
-	b.atMost("3. exact sweep alone, of NumPy's on sorted odds", 1, t.ratio(2, 4))
+	b.atMost("3. exact sweep with its sorting, of NumPy's time", 1, (t[cpu].median(0)+t[cpu].median(2))/t[cpu].median(3))
+	b.atMost("3. exact sweep alone, of NumPy's on sorted odds", 1, t[cpu].ratio(2, 4))
 
-	scan, err := b.race(cpu, ours("scan naive 1000000 10"), ours("scan batched 1000000 10"), ours("scan sampled 1000000 10"))
+	scan, err := b.race(b.rounds, flank("scan naive 1000000 10"), flank("scan batched 1000000 10"), flank("scan sampled 1000000 10"))
 	if err != nil {
 		return err
 	}
-	naive := scan.median(0) * all
-	batched := scan.median(1) / population * all
+	naive := scan[cpu].median(0) * all
+	batched := scan[cpu].median(1) / population * all
 	b.printf("Ten classes, 1,000,000 posteriors, JADE 30 × 100, seconds of the processor:\n\n| | |\n|---|---|\n")
-	b.printf("| plain loop, %d times one evaluation | %.1f |\n| batched scan, all rows | %.2f |\n| search on 50,000 rows of each class, checked on all | %.2f |\n\n", all, naive, batched, scan.median(2))
+	b.printf("| plain loop, %d times one evaluation | %.1f |\n| batched scan, all rows | %.2f |\n| search on 50,000 rows of each class, checked on all | %.2f |\n\n", all, naive, batched, scan[cpu].median(2))
 	b.atLeast("3. ten classes: the plain loop by the batched scan", 15, naive/batched)
-	b.atLeast("3. ten classes: the plain loop by sample and check", 15, naive/scan.median(2))
+	b.atLeast("3. ten classes: the plain loop by sample and check", 15, naive/scan[cpu].median(2))
 	return nil
 }
 
 // scale: the paper's training.
 func (b *bench) scale() error {
 	const rows, batch, paper = 13798690, 1000, 8697
-	rounds := b.rounds
-	b.rounds = 3
-	defer func() { b.rounds = rounds }()
 	b.printf("## The paper's scale\n\n13,798,690 × 14 rows, 50 hidden units, batches of %d (the paper names no size); seconds of an epoch, medians of 3 after one that is not counted, and 100 epochs of pre-training and 300 of fine-tuning extrapolated from them. The paper took %d s on a GTX 980 and a Core i5. Where other programs take their share of the cores, the clock is worse than an idle machine's, and processor seconds by two are what it could reach.\n\n", batch, paper)
 	b.printf("| | pre-training | fine-tuning | all, extrapolated |\n|---|---|---|---|\n")
 	var sums [2]float64 // by the clock and of the processor
 	var epochs [2][2]float64
 	for i, phase := range []string{"pretrain", "finetune"} {
-		c := contender{b.best, fmt.Sprintf("train %s %d 14 50 %d 2 1", phase, rows, batch)}
-		times := [2][]float64{}
-		for range b.rounds + 1 { // a first time on whose way data are made
-			fmt.Fprintf(b.log, "  %s: %s\n", c.peer.name, c.request)
-			answer, err := c.peer.time(c.request)
-			if err != nil {
-				return err
-			}
-			times[wall], times[cpu] = append(times[wall], answer[wall]), append(times[cpu], answer[cpu])
+		t, err := b.race(1+3, contender{ours, fmt.Sprintf("train %s %d 14 50 %d 2 1", phase, rows, batch)})
+		if err != nil {
+			return err
 		}
 		for which := range epochs {
-			epochs[which][i] = stat.Median(times[which][1:])
+			epochs[which][i] = stat.Median(t[which][0][1:]) // in the first round data are made
 			sums[which] += epochs[which][i] * []float64{100, 300}[i]
 		}
 	}
@@ -212,12 +202,52 @@ func (b *bench) scale() error {
 // online: one decision.
 func (b *bench) online() error {
 	const repetitions = 100
-	t, err := b.race(wall, contender{b.best, fmt.Sprintf("online 152 %d 50", repetitions)})
+	t, err := b.race(b.rounds, contender{ours, fmt.Sprintf("online 152 %d 50", repetitions)})
 	if err != nil {
 		return err
 	}
-	micro := t.median(0) / repetitions * 1e6
+	micro := t[wall].median(0) / repetitions * 1e6
 	b.printf("## Online\n\nEncoding, network and costs for one row of 152 features, default settings: %.2f µs, no allocation.\n\n", micro)
 	b.goal(micro <= 20, "5. features to decision, one window, without allocating", "≤ 20 µs", "%.2f µs", micro)
 	return nil
 }
+
+// shape is a product to be timed, with the group of goals that it belongs to.
+type shape struct {
+	op      string
+	m, n, k int
+	wide    bool // a layer of 500 to 1024 units rather than of an RBM on features
+	what    string
+}
+
+var shapes = []shape{
+	{"nn", 100, 50, 196, false, "hidden units of a batch of 100"},
+	{"nt", 100, 196, 50, false, "reconstruction"},
+	{"tn", 196, 50, 200, false, "gradient"},
+	{"nn", 128, 50, 196, false, ""},
+	{"nn", 1024, 50, 196, false, ""},
+	{"nn", 4096, 50, 196, false, ""},
+	{"nn", 128, 200, 196, false, ""},
+	{"nt", 128, 196, 200, false, ""},
+	{"tn", 196, 200, 256, false, ""},
+	{"nn", 1024, 200, 196, false, ""},
+	{"nn", 4096, 200, 196, false, ""},
+	{"nn", 128, 500, 500, true, ""},
+	{"nt", 128, 500, 500, true, ""},
+	{"tn", 500, 500, 256, true, ""},
+	{"nn", 1024, 500, 500, true, ""},
+	{"nn", 4096, 500, 500, true, ""},
+	{"nn", 1024, 1024, 1024, true, ""},
+}
+
+func (s shape) String() string { return fmt.Sprintf("%s %d×%d×%d", s.op, s.m, s.k, s.n) }
+
+// request asks for the given number of trials of at least so many
+// floating-point operations each.
+func (s shape) request(name string, operations float64, trials int) string {
+	return fmt.Sprintf("%s %s %d %d %d %d %d", name, s.op, s.m, s.n, s.k, s.repetitions(operations), trials)
+}
+
+func (s shape) repetitions(operations float64) int { return max(1, int(operations/s.operations())) }
+
+func (s shape) operations() float64 { return 2 * float64(s.m) * float64(s.n) * float64(s.k) }

@@ -8,48 +8,45 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
+	gonum "gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/imbalance"
+	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
 // Metric is a figure of a cell.
 type Metric int
 
-// The metrics. All but Seconds are at most 1, and better the higher they are.
+// The metrics, in the order of [imbalance.Cell.Figures]. All but Seconds are at most 1, and better the higher they are.
 const (
 	Accuracy Metric = iota
 	GMean
 	AUC
-	F1
-	MCC
-	Balanced
 	Precision
 	Recall
+	F1
 	Seconds // of training
+	MCC
+	Balanced
 	metrics
 )
 
 // String returns what tables call the metric.
 func (m Metric) String() string {
-	return [metrics]string{"accuracy", "G-mean", "AUC", "F1", "MCC", "balanced accuracy", "precision", "recall", "seconds"}[m]
+	return [metrics]string{"accuracy", "G-mean", "AUC", "precision", "recall", "F1", "seconds", "MCC", "balanced accuracy"}[m]
 }
 
-func (m Metric) of(c *imbalance.Cell) float64 {
-	return [metrics]float64{c.Accuracy, c.GMean, c.AUC, c.F1, c.MCC, c.BalancedAccuracy, c.Precision, c.Recall, c.Seconds}[m]
-}
+func (m Metric) of(c *imbalance.Cell) float64 { return *c.Figures()[m] }
 
 // folds is how many folds a set has.
 const folds = 5
 
-// score is one method on one set.
 type score struct {
 	trials int              // with all their folds
 	mean   [metrics]float64 // over trials, of means over folds
 	spread [metrics]float64 // over trials; NaN if there is but one
 }
 
-// pair is a method and a set.
 type pair struct{ method, set string }
 
 // board is the scores of all methods on all sets.
@@ -108,16 +105,14 @@ func newScore(cells []imbalance.Cell) score {
 	}
 	s := score{trials: len(trials)}
 	for m := range metrics {
-		for _, t := range trials {
-			s.mean[m] += t[m]
-		}
-		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
 		var of []float64
 		for _, t := range trials {
+			s.mean[m] += t[m]
 			of = append(of, t[m])
 		}
+		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
 		if s.spread[m] = math.NaN(); len(of) > 1 {
-			s.spread[m] = stat.StdDev(of, nil)
+			s.spread[m] = gonum.StdDev(of, nil)
 		}
 	}
 	return s
@@ -131,7 +126,6 @@ func (b *board) has(method string, sets []string) bool {
 	})
 }
 
-// column returns a method's scores on sets.
 func (b *board) column(method string, m Metric, sets []string) []float64 {
 	v := make([]float64, len(sets))
 	for i, set := range sets {
@@ -153,15 +147,9 @@ func (b *board) trials(method string, sets []string) int {
 // both have.
 func (b *board) shared(x, y, set string, m Metric) (xs, ys []float64) {
 	mine, theirs := b.cells[pair{x, set}], b.cells[pair{y, set}]
-	for i, j := 0, 0; i < len(mine) && j < len(theirs); {
-		switch order := byTrial(mine[i], theirs[j]); {
-		case order < 0:
-			i++
-		case order > 0:
-			j++
-		default:
+	for i := range mine {
+		if j, ok := slices.BinarySearchFunc(theirs, mine[i], byTrial); ok {
 			xs, ys = append(xs, m.of(&mine[i])), append(ys, m.of(&theirs[j]))
-			i, j = i+1, j+1
 		}
 	}
 	return xs, ys
@@ -186,4 +174,114 @@ func (b *board) gaps(sets []string) []string {
 	return lines
 }
 
-func mean(v []float64) float64 { return stat.Mean(v, nil) }
+func mean(v []float64) float64 { return gonum.Mean(v, nil) }
+
+// level is the one that tests are made at.
+const level = 0.05
+
+// drawWithin is half of the last digit of four: closer means are a draw.
+const drawWithin = 5e-5
+
+// leastPairs is from how many pairs on a signed-rank test can reach the level.
+const leastPairs = 6
+
+// comparison is one method, the control, against others by one metric.
+type comparison struct {
+	metric  Metric
+	methods []string // best mean rank first
+	control string
+	sets    []string
+	test    stat.Friedman
+	against map[string]versus // by method, without the control
+	values  []float64         // of the control, by set
+}
+
+// versus is the control against a method.
+type versus struct {
+	rankP, rankHolm     float64 // z-test of the mean ranks; adjusted
+	pairsP, pairsHolm   float64 // signed-rank test over sets; adjusted
+	biserial, cliff     float64
+	win, lose, draw     int
+	clearWin, clearLose int  // sets on which trials and folds tell them apart
+	tested              bool // whether there are enough for that
+}
+
+// found says in words what the signed-rank test, not adjusted, found.
+func (v versus) found() string {
+	switch {
+	case !(v.pairsP < level):
+		return "the two are not told apart"
+	case v.biserial > 0:
+		return "it is the better one"
+	}
+	return "it is the worse one"
+}
+
+// compare panics if a method lacks a set.
+func (b *board) compare(metric Metric, control string, methods, sets []string) comparison {
+	c := comparison{metric: metric, control: control, sets: sets, against: map[string]versus{}}
+	table := make([][]float64, len(sets))
+	for i, set := range sets {
+		for _, m := range methods {
+			s, ok := b.scores[pair{m, set}]
+			if !ok {
+				panic(fmt.Sprintf("study: %s has no score on %s", m, set))
+			}
+			table[i] = append(table[i], s.mean[metric])
+		}
+	}
+	byName := stat.NewFriedman(table)
+	rank := make(map[string]float64)
+	for i, m := range methods {
+		rank[m] = byName.Ranks[i]
+	}
+	c.methods = slices.SortedStableFunc(slices.Values(methods), func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	c.test = byName
+	c.test.Ranks = slices.Sorted(slices.Values(byName.Ranks))
+	at := slices.Index(c.methods, control)
+	rankP := c.test.AgainstControl(at)
+	pairsP := make([]float64, len(c.methods))
+	c.values = b.column(control, metric, sets)
+	for j, m := range c.methods {
+		if j == at {
+			pairsP[j] = math.NaN()
+			continue
+		}
+		v := b.versus(&c, m)
+		v.rankP, pairsP[j] = rankP[j], v.pairsP
+		c.against[m] = v
+	}
+	rankHolm, pairsHolm := stat.Holm(rankP), stat.Holm(pairsP)
+	for j, m := range c.methods {
+		if j != at {
+			v := c.against[m]
+			v.rankHolm, v.pairsHolm = rankHolm[j], pairsHolm[j]
+			c.against[m] = v
+		}
+	}
+	return c
+}
+
+// versus compares the control with a method, but for what depends on the other methods.
+func (b *board) versus(c *comparison, method string) versus {
+	theirs := b.column(method, c.metric, c.sets)
+	w := stat.SignedRank(c.values, theirs, stat.Differs)
+	v := versus{pairsP: w.P, biserial: w.Biserial(), cliff: stat.Cliff(c.values, theirs), tested: true}
+	v.win, v.lose, v.draw = stat.WinLoseDraw(c.values, theirs, drawWithin)
+	for _, set := range c.sets {
+		xs, ys := b.shared(c.control, method, set, c.metric)
+		v.tested = v.tested && len(xs) >= leastPairs
+		if w := stat.SignedRank(xs, ys, stat.Differs); w.P < level {
+			if w.Plus > w.Minus {
+				v.clearWin++
+			} else {
+				v.clearLose++
+			}
+		}
+	}
+	return v
+}
+
+func (c *comparison) rank(method string) float64 {
+	return c.test.Ranks[slices.Index(c.methods, method)]
+}

@@ -18,13 +18,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/imbalance"
@@ -37,13 +35,13 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{"-h"}
 	}
-	flags := flag.NewFlagSet("study cells|drill|report", flag.ContinueOnError)
+	flags := command.Flags("study cells|drill|report", stderr)
 	keel := flags.String("keel", "", "`folder` of KEEL's data sets, with the paper's tables")
 	dir := flags.String("o", "../docs/figures/study", "`folder` of the cells and the pages")
 	methods := flags.String("methods", "", "`names` of methods; none: all")
 	redo := flags.String("redo", "", "`names` of methods whose cells, of all sets, are made again, after a change")
 	rows := flags.Int("rows", 200_000, "rows of the drill that are kept")
-	cutting := flags.Duration("cutting", 2443*time.Second, "cutting time of all tools of the drill: the paper's")
+	cutting := flags.Duration("cutting", imbalance.PaperCutting, "cutting time of all tools of the drill: the paper's")
 	full := flags.Bool("full", false, "fit dbn and ecs-dbn to as many rows of the drill as the paper had too; they stay on disk, 1.1 GB")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -69,7 +67,6 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	return err
 }
 
-// progress prints how far a phase is, in tenths.
 func progress(stderr io.Writer) func(phase string, done, total int) {
 	last := ""
 	return func(phase string, done, total int) {
@@ -80,7 +77,6 @@ func progress(stderr io.Writer) func(phase string, done, total int) {
 	}
 }
 
-// drill makes the cells of gun drills and their page.
 func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full bool) error {
 	var err error
 	if plan.Sets, err = d.Sets(ctx); err != nil {
@@ -88,7 +84,7 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 	}
 	cells, err := imbalance.Run(ctx, plan)
 	if err == nil && full {
-		d.Rows = 0
+		d.Rows = imbalance.PaperRows
 		cells, err = d.RunFull(ctx, plan.Dir)
 	}
 	if err != nil {
@@ -97,7 +93,6 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 	return atomicfile.Write(filepath.Join(plan.Dir, "drill.md"), []byte(imbalance.DrillPage(cells)))
 }
 
-// write writes the pages of the cells in dir.
 func write(keel, dir string, stderr io.Writer) error {
 	if keel == "" {
 		return errors.New("-keel names the folder of KEEL's data sets")

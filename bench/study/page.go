@@ -2,7 +2,8 @@ package main
 
 import (
 	"bytes"
-	"embed"
+	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +13,11 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/flank-tcm/flank/bench/columns"
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/internal/train/study"
 )
 
@@ -37,8 +41,11 @@ type Input struct {
 	Drill string
 }
 
-//go:embed *.tmpl
-var templates embed.FS
+//go:embed README.md.tmpl
+var readmeText string
+
+//go:embed sets.md.tmpl
+var setsText string
 
 // Files returns the pages and drawings by file name.
 func Files(in Input) (map[string][]byte, error) {
@@ -47,25 +54,10 @@ func Files(in Input) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := p.plots()
-	pages, err := template.New("").Funcs(template.FuncMap{"title": title, "peer": func(method string) string { return names[method].peer }, "join": strings.Join, "gmean": func() Metric { return GMean }}).ParseFS(templates, "*.tmpl")
-	if err != nil {
-		return nil, err
-	}
-	for name, data := range map[string]any{
-		"README.md":   p,
-		"gmean.md":    tablesOf{p, GMean},
-		"accuracy.md": tablesOf{p, Accuracy},
-	} {
-		of := name
-		if of != "README.md" {
-			of = "sets.md"
-		}
-		var b bytes.Buffer
-		if err := pages.ExecuteTemplate(&b, of+".tmpl", data); err != nil {
-			return nil, err
-		}
-		files[name] = b.Bytes()
-	}
+	functions := template.FuncMap{"title": title, "peer": func(method string) string { return names[method].peer }, "gmean": func() Metric { return GMean }}
+	files["README.md"] = []byte(document.Fill(readmeText, p, functions))
+	files["gmean.md"] = []byte(document.Fill(setsText, tablesOf{p, GMean}, functions))
+	files["accuracy.md"] = []byte(document.Fill(setsText, tablesOf{p, Accuracy}, functions))
 	return files, nil
 }
 
@@ -107,11 +99,9 @@ func newPages(in Input) (*pages, error) {
 	if !p.Has(Control) {
 		return nil, fmt.Errorf("no cells of %s, with which all others are compared: run the study first", Control)
 	}
-	for _, set := range b.sets {
-		if !slices.ContainsFunc(b.methods, func(m string) bool { return !b.has(m, []string{set}) }) {
-			p.Sets = append(p.Sets, set)
-		}
-	}
+	p.Sets = slices.DeleteFunc(slices.Clone(b.sets), func(set string) bool {
+		return slices.ContainsFunc(b.methods, func(m string) bool { return !b.has(m, []string{set}) })
+	})
 	p.Gaps = b.gaps(b.sets)
 	if len(p.Sets) < 2 || len(b.methods) < 2 {
 		return nil, errors.New("fewer than two methods, or fewer than two sets that all of them have:\n" + strings.Join(p.Gaps, "\n"))
@@ -136,16 +126,12 @@ func newPages(in Input) (*pages, error) {
 		c := first.compare(GMean, Control, b.methods, p.Sets)
 		p.first = &c
 	}
-	for _, m := range p.all[GMean].methods {
-		if isPeer(m) {
-			p.BestPeer = m
-			break
-		}
+	if i := slices.IndexFunc(p.all[GMean].methods, isPeer); i >= 0 {
+		p.BestPeer = p.all[GMean].methods[i]
 	}
 	return p, nil
 }
 
-// mean returns the mean over the sets of a method's scores.
 func (p *pages) mean(method string, m Metric) float64 {
 	return mean(p.column(method, m, p.Sets))
 }
@@ -160,12 +146,7 @@ func (p *pages) spread(method string, m Metric) float64 {
 }
 
 // number writes a score with three digits, – for none.
-func number(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.3f", v)
-}
+func number(v float64) string { return document.Figure("%.3f", v) }
 
 // spreadOf writes "0.871 ± 0.008", without a spread if there is none.
 func spreadOf(mean, spread float64) string {
@@ -200,10 +181,102 @@ func table(header []string, rows [][]string) string {
 	return b.String()
 }
 
-// strong makes the row of the control bold.
 func strong(bold bool, s string) string {
 	if bold && s != "" {
 		return "**" + s + "**"
 	}
 	return s
 }
+
+// plots draws, by file name, what the pages show.
+func (p *pages) plots() map[string][]byte {
+	files := map[string][]byte{}
+	for metric, name := range map[Metric]string{GMean: "gmean", Accuracy: "accuracy"} {
+		c := p.all[metric]
+		var ranks []report.Rank
+		var boxes []report.BoxRow
+		for _, m := range c.methods {
+			ranks = append(ranks, report.Rank{Name: title(m), Mean: c.rank(m), Color: color(m), Bold: m == Control})
+			boxes = append(boxes, report.BoxRow{Name: title(m), Values: p.column(m, metric, p.Sets), Color: color(m), Bold: m == Control})
+		}
+		files["ranks-"+name+".svg"] = report.Ranks(fmt.Sprintf("Mean rank of %s over %d sets", metric, len(p.Sets)), c.test.CriticalDifference(level), ranks)
+		files["boxes-"+name+".svg"] = report.Boxes(fmt.Sprintf("%s on %d sets", capital(metric), len(p.Sets)),
+			fmt.Sprintf("One box for each of %d methods, the best mean rank first; its values are the sets.", len(boxes)), fmt.Sprint(metric), boxes)
+		for _, other := range []struct{ method, file string }{{p.BestPeer, "peer"}, {"dbn", "dbn"}} {
+			if _, ok := c.against[other.method]; ok {
+				files["scatter-"+other.file+"-"+name+".svg"] = p.scatter(other.method, metric)
+			}
+		}
+		if sets := p.known(); len(sets) > 0 {
+			files["scatter-paper-"+name+".svg"] = report.Scatter{
+				Title:       fmt.Sprintf("ECS-DBN: ours against the paper's %s", metric),
+				Description: fmt.Sprintf("A point for each of %d sets: printed by the paper to the right, measured here upwards.", len(sets)),
+				XLabel:      "printed by the paper", YLabel: "measured here",
+				X: p.Paper.column(p.Paper.Methods[0], metric, sets), Y: p.column(Control, metric, sets), Names: sets, Color: report.Purple,
+			}.SVG()
+		}
+	}
+	return files
+}
+
+func (p *pages) scatter(other string, m Metric) []byte {
+	return report.Scatter{
+		Title:       fmt.Sprintf("%s: ECS-DBN and %s", capital(m), title(other)),
+		Description: fmt.Sprintf("A point for each of %d sets: %s to the right, ECS-DBN upwards.", len(p.Sets), title(other)),
+		XLabel:      title(other), YLabel: title(Control),
+		X: p.column(other, m, p.Sets), Y: p.column(Control, m, p.Sets), Names: p.Sets, Color: color(other),
+	}.SVG()
+}
+
+// color is orange for the control, blue for what is ours besides, grey for peers.
+func color(method string) string {
+	switch {
+	case method == Control:
+		return report.Orange
+	case isPeer(method):
+		return report.Grey
+	}
+	return report.Blue
+}
+
+func capital(m Metric) string {
+	if m == Accuracy {
+		return "Accuracy"
+	}
+	return m.String()
+}
+
+//go:embed names.csv
+var namesFile []byte
+
+// name is a method's title, and what it is if it is one of Python's classifiers.
+type name struct{ title, peer string }
+
+var names = readNames()
+
+func readNames() map[string]name {
+	all := make(map[string]name)
+	f, err := columns.Read(bytes.NewReader(namesFile), "names.csv", "method", "title", "peer")
+	if err == nil {
+		err = f.Each(func(r *columns.Row) error {
+			all[r.Text("method")] = name{r.Text("title"), r.Text("peer")}
+			return nil
+		})
+	}
+	if err != nil {
+		panic("study: " + err.Error()) // it is a part of the program
+	}
+	return all
+}
+
+// title returns what pages call a method.
+func title(method string) string { return cmp.Or(names[method].title, method) }
+
+func isPeer(method string) bool { return names[method].peer != "" }
+
+// ofPaper returns our method for a column of the paper's tables, with the
+// study's settings.
+func ofPaper(column string) string { return strings.ToLower(column) }
+
+// atPaperSettings returns the same with the paper's settings.
+func atPaperSettings(column string) string { return ofPaper(column) + "-paper" }

@@ -31,7 +31,7 @@ type printed struct{ mean, spread float64 }
 // ReadPaper reads paper_results.csv and MANIFEST.csv in the folder of KEEL's sets.
 func ReadPaper(dir string) (*Paper, error) {
 	p := &Paper{printed: map[paperKey]printed{}, Share: map[string]float64{}, Rows: map[string]int{}}
-	err := eachRow(filepath.Join(dir, "paper_results.csv"), []string{"dataset", "metric", "method", "mean", "std"}, func(r *columns.Row) error {
+	err := columns.Each(filepath.Join(dir, "paper_results.csv"), func(r *columns.Row) error {
 		k := paperKey{r.Text("method"), r.Text("dataset"), Accuracy}
 		switch metric := r.Text("metric"); metric {
 		case "accuracy":
@@ -48,7 +48,7 @@ func ReadPaper(dir string) (*Paper, error) {
 		}
 		p.printed[k] = printed{r.Number("mean"), r.Number("std")}
 		return nil
-	})
+	}, "dataset", "metric", "method", "mean", "std")
 	if err != nil {
 		return nil, err
 	}
@@ -62,21 +62,12 @@ func ReadPaper(dir string) (*Paper, error) {
 			}
 		}
 	}
-	err = eachRow(filepath.Join(dir, "MANIFEST.csv"), []string{"name", "instances", "positives"}, func(r *columns.Row) error {
+	err = columns.Each(filepath.Join(dir, "MANIFEST.csv"), func(r *columns.Row) error {
 		name, n := r.Text("name"), r.Whole("instances", 1)
 		p.Rows[name], p.Share[name] = n, float64(r.Whole("positives", 0))/float64(n)
 		return nil
-	})
+	}, "name", "instances", "positives")
 	return p, err
-}
-
-// eachRow calls do with each row of a file that must have the columns.
-func eachRow(path string, needed []string, do func(*columns.Row) error) error {
-	f, err := columns.Open(path, needed...)
-	if err != nil {
-		return err
-	}
-	return f.Each(do)
 }
 
 // Column returns the means that the paper prints for a method, by p.Sets.
@@ -167,24 +158,21 @@ func (p *Paper) Repeated(method string) int {
 // SpreadIsMean is on how many sets the deviation printed for a method's G-mean is
 // its mean.
 func (p *Paper) SpreadIsMean(method string) int {
-	n := 0
-	for _, set := range p.Sets {
-		if v := p.printed[paperKey{method, set, GMean}]; v.mean == v.spread {
-			n++
-		}
-	}
-	return n
+	return p.count(func(set string) bool {
+		v := p.printed[paperKey{method, set, GMean}]
+		return v.mean == v.spread
+	})
+}
+
+func (p *Paper) count(is func(set string) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(p.Sets), func(set string) bool { return !is(set) }))
 }
 
 // Bests is on how many sets the method alone has the highest printed mean.
 func (p *Paper) Bests(method string, metric Metric) int {
-	n := 0
-	for _, set := range p.Sets {
-		if !slices.ContainsFunc(p.Methods, func(m string) bool {
+	return p.count(func(set string) bool {
+		return !slices.ContainsFunc(p.Methods, func(m string) bool {
 			return m != method && p.printed[paperKey{m, set, metric}].mean >= p.printed[paperKey{method, set, metric}].mean
-		}) {
-			n++
-		}
-	}
-	return n
+		})
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +82,6 @@ const (
 	uniwearLimit = 150 // µm, which every experiment reaches
 )
 
-// newSet returns a set without rows.
 func newSet(name string, reference int, limit float64, window string, columns []string) *set {
 	return &set{Name: name, Reference: reference, LimitUM: limit, Window: window, table: table.New(columns)}
 }
@@ -97,7 +95,6 @@ func (s *set) add(tool string, wear float64, features []float32) {
 	s.table.Append(table.Row{Tool: tool, Class: class, VBMaxUM: wear, Features: features})
 }
 
-// readTurning reads the turning recording: a row a second, 152 features.
 func readTurning(_ context.Context, folder string) (*set, error) {
 	f, err := columns.Open(filepath.Join(folder, "vicomtech-turning", "turning_wear_dev.csv"))
 	if err != nil {
@@ -115,21 +112,14 @@ func readTurning(_ context.Context, folder string) (*set, error) {
 // features, worn as the most worn of three flutes.
 func readPHM(_ context.Context, folder string) (*set, error) {
 	wear := make(map[string]float64)
-	f, err := columns.Open(filepath.Join(folder, "phm2010-features", "process_info.csv"))
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Each(func(r *columns.Row) error {
-		most := math.Inf(-1)
-		for _, flute := range []string{"VB_flute_1", "VB_flute_2", "VB_flute_3"} {
-			most = max(most, r.Number(flute))
-		}
-		wear[r.Text("case")+" "+r.Text("run")] = most
+	if err := columns.Each(filepath.Join(folder, "phm2010-features", "process_info.csv"), func(r *columns.Row) error {
+		wear[r.Text("case")+" "+r.Text("run")] = max(r.Number("VB_flute_1"), r.Number("VB_flute_2"), r.Number("VB_flute_3"))
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if f, err = columns.Open(filepath.Join(folder, "phm2010-features", "feature_vector.csv")); err != nil {
+	f, err := columns.Open(filepath.Join(folder, "phm2010-features", "feature_vector.csv"))
+	if err != nil {
 		return nil, err
 	}
 	names := f.Except("case", "run", "enable")
@@ -150,10 +140,6 @@ const uniwearRows = 20
 // readUniwear reads Uniwear's experiments: windows of ten seconds, and of each of the
 // three channels its mean, standard deviation, least and greatest value.
 func readUniwear(_ context.Context, folder string) (*set, error) {
-	f, err := columns.Open(filepath.Join(folder, "uniwear", "uniwear_dev.csv"))
-	if err != nil {
-		return nil, err
-	}
 	channels := []string{"force_z", "vibration_x", "vibration_y"}
 	var names []string
 	for _, c := range channels {
@@ -162,7 +148,7 @@ func readUniwear(_ context.Context, folder string) (*set, error) {
 	s := newSet("uniwear", 10, uniwearLimit, "10 s", names)
 	tool, n, um := "", 0, 0.0
 	values := make([][]float64, len(channels))
-	return s, f.Each(func(r *columns.Row) error {
+	return s, columns.Each(filepath.Join(folder, "uniwear", "uniwear_dev.csv"), func(r *columns.Row) error {
 		if t := r.Text("experiment_tag"); t != tool {
 			tool, n, um = t, 0, 0
 		}
@@ -250,11 +236,7 @@ func readLMAS(_ context.Context, folder string) (*set, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := columns.Open(filepath.Join(folder, "lmas-milling", of.metadata))
-		if err != nil {
-			return nil, err
-		}
-		if err := f.Each(func(r *columns.Row) error {
+		if err := columns.Each(filepath.Join(folder, "lmas-milling", of.metadata), func(r *columns.Row) error {
 			from, to, wear := r.Number("start_time"), r.Number("end_time"), r.Number("tool_wear")
 			if r.Text("cut_type") == "A" {
 				return nil // through air
@@ -306,18 +288,16 @@ func (s *set) write(folder string) error {
 		return err
 	}
 	err := atomicfile.WriteTo(filepath.Join(folder, s.Name+".csv"), func(out io.Writer) error {
-		w := csv.NewWriter(out)
-		w.Write(append([]string{"tool", "faulty", "wear"}, s.table.Columns...))
+		lines := [][]string{append([]string{"tool", "faulty", "wear"}, s.table.Columns...)}
 		for i := range s.table.Rows() {
 			r := s.table.Row(i)
 			line := []string{r.Tool, strconv.Itoa(r.Class), number(r.VBMaxUM, 64)}
 			for _, v := range r.Features {
 				line = append(line, number(float64(v), 32))
 			}
-			w.Write(line)
+			lines = append(lines, line)
 		}
-		w.Flush()
-		return w.Error()
+		return csv.NewWriter(out).WriteAll(lines)
 	})
 	if err != nil {
 		return err

@@ -15,11 +15,10 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
@@ -92,7 +91,6 @@ func judgeAll(ctx context.Context, folder string, sets, protocols []string, log 
 // machine is the name of the machine that all tools are of.
 const machine = "unseen"
 
-// config returns the settings: the default ones, and what a set says of itself.
 func (s *set) config() train.Config {
 	c := train.DefaultConfig()
 	c.Gate = "off" // every row is of cutting
@@ -101,9 +99,6 @@ func (s *set) config() train.Config {
 	c.Evaluate = train.Evaluate{ByTool: "off"}
 	return c
 }
-
-// layout returns the channels that the features are of.
-func (s *set) layout() (*signal.Layout, error) { return columns.Layout(s.Name, s.table.Columns) }
 
 // part returns the rows that a split learns from; rows of unlabelled tools have
 // neither class nor wear.
@@ -134,19 +129,24 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 	return cs, err
 }
 
-// fit trains on one part of a split.
 func (s *set) fit(ctx context.Context, p split, change func(*train.Config)) (*model.Model, error) {
-	c := s.config()
-	change(&c)
-	layout, err := s.layout()
+	j, err := s.job(s.part(p), change)
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := train.Run(ctx, train.Job{
-		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
-		Inputs: []train.Input{{Name: s.Name, Windows: s.table.Rows(), Table: s.part(p)}},
-	})
+	m, _, err := train.Run(ctx, j)
 	return m, err
+}
+
+// job returns what learns from rows of the set.
+func (s *set) job(rows *table.Table, change func(*train.Config)) (train.Job, error) {
+	c := s.config()
+	change(&c)
+	layout, err := columns.Layout(s.Name, s.table.Columns)
+	return train.Job{
+		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
+		Inputs: []train.Input{{Name: s.Name, Windows: rows.Rows(), Table: rows}},
+	}, err
 }
 
 // judgeBy judges the tools that a split does not learn from, and returns the posterior of each window too.
@@ -177,14 +177,13 @@ func setAUC(cs []cell, scores []float64, faulty []bool) {
 // follow judges the life of a tool as the monitor would, and appends the score and the
 // class of its windows.
 func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, faulty *[]bool) error {
-	o := &own{AlarmUM: math.NaN()}
+	o := &own{}
 	c.flank = o
 	if m.Conformal == nil {
 		o.SetHealthy, o.SetFaulty = math.NaN(), math.NaN()
 	}
-	settings, bell := alarm.Default, alarm.State{}
-	life := trend.Tool{Name: tool}
-	return replay.Life(m, tool, s.table, func(judge *model.Judge, r table.Row) {
+	first, life := replay.NewFirstAlarm(), trend.Tool{Name: tool}
+	err := replay.Life(m, tool, s.table, func(judge *model.Judge, r table.Row) {
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
 			o.estimate(e, r.VBMaxUM)
@@ -202,17 +201,12 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		if v.Outcome == model.Unknown {
 			o.Unknown.add(one, 1)
 		}
-		if !v.Reason.Counts() {
-			return // neither for nor against an alarm, as in the monitor
-		}
-		at := time.Time{}.Add(time.Duration(n) * time.Second)
-		if end := at.Add(time.Second); bell.Observe(settings, false, settings.IsFaulty(v.Score), at, end, end) == alarm.Raised && o.AlarmUM != o.AlarmUM {
-			o.AlarmUM = r.VBMaxUM
-		}
+		first.See(m, r, v)
 	})
+	o.AlarmUM = first.UM
+	return err
 }
 
-// inSet counts a window whose conformal set has its class.
 func (o *own) inSet(class int) {
 	if class == classify.Healthy {
 		o.SetHealthy++
@@ -245,4 +239,90 @@ func decided(worn, called bool) counts {
 		return counts{FP: 1}
 	}
 	return counts{TN: 1}
+}
+
+// simpleMethods are the methods of `trainer fit` that are judged here too.
+var simpleMethods = []baseline.Method{baseline.OneColumn, baseline.LogisticRegression}
+
+// simpleVariant is the name of their only variant.
+const simpleVariant = "all aids"
+
+// compareAll writes the cells of the simple methods on all splits of the sets.
+func compareAll(ctx context.Context, folder string, names []string, out, log io.Writer) error {
+	var all []cell
+	for _, name := range names {
+		s, err := loadSet(folder, name)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		cs, err := s.compare(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, cs...)
+		fmt.Fprintf(log, "%s: %d splits in %v\n", name, len(s.Splits), time.Since(began).Round(time.Second))
+	}
+	return writeCells(out, cellHeader, all)
+}
+
+// compare judges every split by the simple methods.
+func (s *set) compare(ctx context.Context) ([]cell, error) {
+	j, err := s.job(s.part(split{Train: toolsOf(s.lives())}), func(*train.Config) {})
+	if err != nil {
+		return nil, err
+	}
+	rows, lessons, _, err := train.Lessons(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	var out []cell
+	for _, p := range s.Splits {
+		t, err := taskOf(p, rows, lessons)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range simpleMethods {
+			a, err := m.Judge(ctx, t)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s, %s: %w", p.Protocol, p.Name, m, err)
+			}
+			out = append(out, s.cells(p, m, a, rows)...)
+		}
+	}
+	return out, nil
+}
+
+func rowsOf(rows *table.Table, tools []string) []int {
+	var out []int
+	for i, tool := range rows.Tool {
+		if slices.Contains(tools, tool) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// taskOf returns what simple methods learn from and judge in a split.
+func taskOf(p split, rows *table.Table, all *classify.Table) (baseline.Task, error) {
+	return baseline.NewTask(all, rowsOf(rows, p.Train), rowsOf(rows, p.Unlabelled), rowsOf(rows, p.Test))
+}
+
+// cells returns a cell for each tool of a split that a method has judged.
+func (s *set) cells(p split, m baseline.Method, a *baseline.Answer, rows *table.Table) []cell {
+	var out []cell
+	test := rowsOf(rows, p.Test)
+	called, faulty := a.Decide(), make([]bool, len(test))
+	for _, tool := range p.Test {
+		c := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: string(m), Variant: simpleVariant, Tool: tool}
+		for n, i := range test {
+			if rows.Tool[i] == tool {
+				faulty[n] = rows.Class[i] != classify.Healthy
+				c.add(decided(faulty[n], called[n] != classify.Healthy), 1)
+			}
+		}
+		out = append(out, c)
+	}
+	setAUC(out, a.Scores(), faulty)
+	return out
 }

@@ -17,8 +17,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -33,10 +31,9 @@ func main() { command.Main("unseen", run) }
 
 func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say tables, flank, simple, robust, rounded or page")
+		args = []string{""}
 	}
-	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("unseen "+args[0], stderr)
 	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings")
 	tables := flags.String("tables", "../flank-data/unseen", "`folder` of feature tables, made once")
 	sets := flags.String("sets", "turning,phm2010,uniwear,lmas,drill", "comma `list` of data sets")

@@ -8,9 +8,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
+	"github.com/flank-tcm/flank/bench/document"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 )
 
 // page writes docs/figures/unseen.md of cells alone.
@@ -78,7 +79,6 @@ func isOurs(t *tally) bool { return t.method == flankMethod && t.variant == defa
 // ours returns Flank's result with default settings, nil if there is none.
 func (p *page) ours(data, protocol string) *result { return p.find(data, protocol, isOurs) }
 
-// peers returns the peers, the best first.
 func (p *page) peers(data, protocol string) []*result {
 	return slices.DeleteFunc(slices.Clone(p.results(data, protocol)), func(r *result) bool { return r.method == flankMethod })
 }
@@ -90,47 +90,32 @@ func newPage(cells []cell) *page {
 //go:embed page.md.tmpl
 var pageText string
 
-// markdown returns the page.
-func (p *page) markdown() string { return p.fill(pageText) }
+func (p *page) markdown() string { return document.Fill(pageText, p, nil) }
 
-// fill returns a text with its parts. Parts that are tables write to the page when the text calls them, and return nothing.
-func (p *page) fill(text string) string {
-	p.Reset()
-	if err := template.Must(template.New("").Parse(text)).Execute(p, p); err != nil {
-		panic("unseen: " + err.Error()) // the parts have no errors
-	}
+// taken returns what a part has written to the page.
+func (p *page) taken() string {
+	defer p.Reset()
 	return p.String()
 }
 
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
-}
-
-// row writes a row of a table.
 func (p *page) row(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) }
 
 // Goals writes what is to be reached, and whether it is.
 func (p *page) Goals() string {
 	line := func(goal string, held, known bool, measured string) {
-		word := "**not held**"
-		if held {
-			word = "**held**"
+		if known {
+			p.row("| %s | %s | %s |", goal, measured, document.Held(held))
+		} else {
+			p.row("| %s | not measured yet |  |", goal)
 		}
-		if !known {
-			measured, word = "not measured yet", ""
-		}
-		p.row("| %s | %s | %s |", goal, measured, word)
 	}
 	least := func(what, data, protocol string, goal float64) {
 		r := p.ours(data, protocol)
-		if r == nil {
-			line(fmt.Sprintf("%s: at least %.3f", what, goal), false, false, "")
-			return
+		if what = fmt.Sprintf("%s: at least %.3f", what, goal); r == nil {
+			line(what, false, false, "")
+		} else {
+			line(what, r.GMean >= goal, true, fmt.Sprintf("%.3f%s", r.GMean, bounds(r.own)))
 		}
-		line(fmt.Sprintf("%s: at least %.3f", what, goal), r.GMean >= goal, true, fmt.Sprintf("%.3f%s", r.GMean, bounds(r.own)))
 	}
 	least("turning, six of nine tools", "turning", sixOfNine, 0.975)
 	const ahead = "there, ahead of every peer, interval of the lead above 0"
@@ -152,7 +137,7 @@ func (p *page) Goals() string {
 	least("simulated drill, one labelled tool", "drill", few+"1", 0.95)
 	least("simulated drill, three", "drill", few+"3", 0.975)
 	p.leaveOneOutGoals(line)
-	return ""
+	return p.taken()
 }
 
 // leaveOneOutGoals writes the goals for unknown windows, wear and alarms of the turning tools,
@@ -170,10 +155,7 @@ func (p *page) leaveOneOutGoals(line func(goal string, held, known bool, measure
 		}
 		return
 	}
-	var c coverage
-	for _, k := range ours.flank {
-		c.add(k)
-	}
+	c := coverageOf(ours.flank)
 	in := func(v, low, high float64) bool { return v >= low && v <= high }
 	line(sets, in(c.healthy(), 0.93, 0.97) && in(c.faulty(), 0.93, 0.97), true,
 		fmt.Sprintf("healthy %s, faulty %s", three(c.healthy()), three(c.faulty())))
@@ -212,9 +194,12 @@ func (p *page) Protocol(data, protocol, title, text string) string {
 		median, worst := r.spread()
 		p.row("| %s | %s | %.3f | %s | %s | %s | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, median, worst, r.own, r.Recall, r.Specificity, three(r.auc()), bootstrap.Signed(r.ahead), r.lead.Signed())
 	}
-	n := rs[0].Units
-	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
-	return ""
+	units := "units"
+	if rs[0].Units == 1 {
+		units = "unit"
+	}
+	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", rs[0].Units, units, len(rs[0].tools))
+	return p.taken()
 }
 
 // spread returns the median and the worst of the G-means of several units.
@@ -241,7 +226,7 @@ func (p *page) Uniwear() string {
 		}
 		p.WriteString(" The G-mean over all says little, since some\n  experiments are worn nearly throughout.\n")
 	}
-	return ""
+	return p.taken()
 }
 
 // bestAUC returns the AUCs of the method that is best on Uniwear's experiments of that
@@ -297,7 +282,7 @@ func (p *page) Unknown() string {
 		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", title, r.GMean, r.tally.figures(nil, true).GMean,
 			one(100*(unknown.TN+unknown.FP)/(all.TN+all.FP)), one(100*(unknown.TP+unknown.FN)/(all.TP+all.FN)))
 	}
-	return ""
+	return p.taken()
 }
 
 // coverage sums what Flank promises of windows.
@@ -307,17 +292,20 @@ type coverage struct {
 	windows, known, off, inner float64 // of the wear
 }
 
-func (c *coverage) add(k cell) {
-	o := k.flank
-	if o.SetHealthy == o.SetHealthy {
-		c.counts.add(k.counts, 1)
-		c.setHealthy += o.SetHealthy
-		c.setFaulty += o.SetFaulty
+func coverageOf(cells []cell) (c coverage) {
+	for _, k := range cells {
+		o := k.flank
+		if o.SetHealthy == o.SetHealthy {
+			c.counts.add(k.counts, 1)
+			c.setHealthy += o.SetHealthy
+			c.setFaulty += o.SetFaulty
+		}
+		c.windows += o.Wear
+		c.known += o.Known
+		c.off += o.Error
+		c.inner += o.Inside
 	}
-	c.windows += o.Wear
-	c.known += o.Known
-	c.off += o.Error
-	c.inner += o.Inside
+	return c
 }
 
 func (c *coverage) healthy() float64 { return c.setHealthy / (c.TN + c.FP) }
@@ -327,17 +315,10 @@ func (c *coverage) inside() float64  { return c.inner / c.known }
 
 func (p *page) Coverage() string {
 	for title, r := range p.looked() {
-		var all coverage
-		byTool := make(map[string]*coverage)
-		for _, c := range r.flank {
-			all.add(c)
-			if byTool[c.Tool] == nil {
-				byTool[c.Tool] = &coverage{}
-			}
-			byTool[c.Tool].add(c)
-		}
-		healthy, faulty := math.NaN(), math.NaN()
-		for _, c := range byTool {
+		all := coverageOf(r.flank)
+		healthy, faulty := math.NaN(), math.NaN() // of the worst tool
+		for _, tool := range r.tools {
+			c := coverageOf(slices.DeleteFunc(slices.Clone(r.flank), func(c cell) bool { return c.Tool != tool }))
 			if v := c.healthy(); v == v && !(v >= healthy) {
 				healthy = v
 			}
@@ -347,18 +328,15 @@ func (p *page) Coverage() string {
 		}
 		p.row("| %s | %s | %s | %s | %s |", title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
 	}
-	return ""
+	return p.taken()
 }
 
 func (p *page) Wear() string {
 	for title, r := range p.looked() {
-		var c coverage
-		for _, k := range r.flank {
-			c.add(k)
-		}
+		c := coverageOf(r.flank)
 		p.row("| %s | %.0f | %.0f | %s | %s |", title, c.windows, c.known, one(c.mae()), three(c.inside()))
 	}
-	return ""
+	return p.taken()
 }
 
 func (p *page) Alarms() string {
@@ -375,7 +353,7 @@ func (p *page) Alarms() string {
 		}
 		p.row("| %s | %.0f | %.0f | %.0f | %s | %s | %s |", c.Tool, c.flank.Worst, c.TP+c.FN+c.TN+c.FP, c.TP+c.FN, three(c.recall()), three(c.specificity()), at)
 	}
-	return ""
+	return p.taken()
 }
 
 // bounds returns an interval in brackets, nothing if there is none.
@@ -386,12 +364,60 @@ func bounds(i bootstrap.Interval) string {
 	return fmt.Sprintf(" (%s to %s)", three(i.Low), three(i.High))
 }
 
-func three(v float64) string { return dash(v, "%.3f") }
-func one(v float64) string   { return dash(v, "%.1f") }
+func three(v float64) string { return document.Figure("%.3f", v) }
+func one(v float64) string   { return document.Figure("%.1f", v) }
 
-func dash(v float64, format string) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+//go:embed readme.md.tmpl
+var readmeText string
+
+// readme returns the generated part of README.md: the table, and when a network is worth it.
+func (p *page) readme() string { return document.Fill(readmeText, p, nil) }
+
+// Row is a row of the table.
+func (p *page) Row(data, protocol, title string) string {
+	plain := p.best(data, protocol, func(variant string) bool { return variant == "plain" })
+	aided := p.best(data, protocol, func(variant string) bool { return strings.HasPrefix(variant, "aided") })
+	return fmt.Sprintf("| %s | **%s** | %s | %s | %s | %s |", title, p.ours(data, protocol).short(),
+		p.simple(data, protocol, baseline.OneColumn).short(), p.simple(data, protocol, baseline.LogisticRegression).short(), aided.named(), plain.named())
+}
+
+// Lead is Flank's lead over a simple method.
+func (p *page) Lead(data, protocol string, m baseline.Method) string {
+	r := p.simple(data, protocol, m)
+	if r == nil {
 		return "–"
 	}
-	return fmt.Sprintf(format, v)
+	return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
+}
+
+func (p *page) simple(data, protocol string, m baseline.Method) *result {
+	return p.find(data, protocol, func(t *tally) bool { return t.method == string(m) && t.variant == simpleVariant })
+}
+
+// best returns the best peer in some variants, nil if there is none.
+func (p *page) best(data, protocol string, in func(variant string) bool) *result {
+	return p.find(data, protocol, func(t *tally) bool { return t.method != flankMethod && in(t.variant) })
+}
+
+// short returns the mean G-mean with its interval and, of several splits, the median and the worst below it.
+func (r *result) short() string {
+	if r == nil {
+		return "–"
+	}
+	text := three(r.GMean) + bounds(r.own)
+	if median, worst := r.spread(); r.Units > 1 {
+		text += "<br>" + median + ", " + worst
+	}
+	return text
+}
+
+func (r *result) named() string {
+	if r == nil {
+		return "–"
+	}
+	name := r.method
+	if name == "ridge" || r.variant == "aided-wear" {
+		name += " on wear"
+	}
+	return name + "<br>" + r.short()
 }

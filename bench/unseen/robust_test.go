@@ -17,9 +17,11 @@ func TestRobustPage(t *testing.T) {
 	vote := *off
 	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15, False: 2}}, nil
 	all := [3]*card.Robustness{off, &vote, &vote}
+	guarded := vote
+	guarded.Guarded = true
 	for text, wants := range map[string][]string{
-		robustTable("the turning tools", off, &vote):                                       {"| as it should be | 0.980 | 0 of 5 | 0 | 0 | 0.980 | 0 of 5 | 0 | 0 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0 | 0 | 0.970, 0.980 | 0 of 15 | 0 | 2 |\n"},
-		robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}): {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n", "## Drills\n\n5 of 9 tools get worn. No model here has a guard"},
+		robustPage(all, []other{{Title: "Drills", Both: [2]*card.Robustness{off, &guarded}}}): {"| as it should be | 0.980 | 0 of 5 | 0 | 0 | 0.980 | 0 of 5 | 0 | 0 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0 | 0 | 0.970, 0.980 | 0 of 15 | 0 | 2 |\n"},
+		robustPage(all, []other{{Title: "Drills", Both: [2]*card.Robustness{off, &vote}}}):    {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n", "## Drills\n\n5 of 9 tools get worn. No model here has a guard"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
@@ -27,7 +29,7 @@ func TestRobustPage(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}), "| G is missing") {
+	if strings.Contains(robustPage(all, []other{{Title: "Drills", Both: [2]*card.Robustness{off, &vote}}}), "| G is missing") {
 		t.Error("a trial that misses nothing is listed")
 	}
 }

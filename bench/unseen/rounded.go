@@ -72,8 +72,7 @@ func (s *set) rounded(n narrow, p split) *set {
 
 // roundAll judges the splits of a protocol by models of float32, and of the named forms, and writes a line for each form, kind of model and seed.
 func roundAll(ctx context.Context, folder string, sets []string, protocol string, learnt []string, seeds int, out io.Writer) error {
-	w := csv.NewWriter(out)
-	w.Write(strings.Split("data,protocol,seed,form,model,gmean,change,low,high,auc,flips,posterior,alarms", ","))
+	lines := [][]string{strings.Split("data,protocol,seed,form,model,gmean,change,low,high,auc,flips,posterior,alarms", ",")}
 	for k := range len(sets) * seeds {
 		s, err := loadSet(folder, sets[k/seeds])
 		if err != nil {
@@ -91,11 +90,10 @@ func roundAll(ctx context.Context, folder string, sets []string, protocol string
 		}
 		all := tallies(cells, s.Name, protocol)
 		for _, t := range all {
-			w.Write(append([]string{s.Name, protocol, strconv.Itoa(k%seeds + 1)}, t.roundLine(all[0], most[t.method])...))
+			lines = append(lines, append([]string{s.Name, protocol, strconv.Itoa(k%seeds + 1)}, t.roundLine(all[0], most[t.method])...))
 		}
 	}
-	w.Flush()
-	return w.Error()
+	return csv.NewWriter(out).WriteAll(lines)
 }
 
 // roundSplit adds the cells of a split: their method is the form that is judged, and their variant the form that was learnt from.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/baseline"
@@ -80,14 +78,11 @@ func lessonsOf(t *testing.T, change func(r table.Row)) (*table.Table, *classify.
 		change(r)
 		part.Append(r)
 	}
-	layout, err := s.layout()
+	j, err := s.job(part, func(*train.Config) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, lessons, _, err := train.Lessons(t.Context(), train.Job{
-		Config: s.config(), Layout: layout, Program: "unseen", Log: zerolog.Nop(),
-		Inputs: []train.Input{{Name: s.Name, Windows: part.Rows(), Table: part}},
-	})
+	rows, lessons, _, err := train.Lessons(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}

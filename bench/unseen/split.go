@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat/combin"
+
+	"github.com/flank-tcm/flank/bench/columns"
 )
 
 // split says which tools are learnt from and which are judged. No label of a tool that
@@ -70,21 +72,11 @@ const alone = "13"
 func sixThree(ls []life) []split {
 	var out []split
 	for _, test := range combin.Combinations(len(ls), 3) {
-		worn := 0
-		s := split{Protocol: sixOfNine}
-		for k, l := range ls {
-			if !slices.Contains(test, k) {
-				s.Train = append(s.Train, l.tool)
-				continue
-			}
-			s.Test = append(s.Test, l.tool)
-			if l.tool != alone {
-				worn += l.faulty
-			}
-		}
-		if worn == 0 {
+		if !slices.ContainsFunc(test, func(k int) bool { return ls[k].tool != alone && ls[k].faulty > 0 }) {
 			continue
 		}
+		s := split{Protocol: sixOfNine}
+		s.Test, s.Train = columns.Deal(toolsOf(ls), func(k int) bool { return slices.Contains(test, k) })
 		s.Name = strings.Join(s.Test, " ")
 		s.Unit = s.Name
 		out = append(out, s)
@@ -96,15 +88,18 @@ func sixThree(ls []life) []split {
 func outOneByOne(ls []life) []split {
 	var out []split
 	for k, held := range ls {
-		s := split{Protocol: leaveOneOut, Unit: "all", Name: held.tool, Test: []string{held.tool}}
-		for i, l := range ls {
-			if i != k {
-				s.Train = append(s.Train, l.tool)
-			}
-		}
+		s := split{Protocol: leaveOneOut, Unit: "all", Name: held.tool}
+		s.Test, s.Train = columns.Deal(toolsOf(ls), func(i int) bool { return i == k })
 		out = append(out, s)
 	}
 	return out
+}
+
+func toolsOf(ls []life) (tools []string) {
+	for _, l := range ls {
+		tools = append(tools, l.tool)
+	}
+	return tools
 }
 
 // fewParts is how many parts the tools without a label are dealt to; each is judged
@@ -116,41 +111,17 @@ const fewParts = 3
 // the others both learnt from without their labels and judged, as for a plant that
 // labels a few of the tools it has recorded.
 func fewLabelled(ls []life, n int) []split {
-	var worn, rest []int
-	for k, l := range ls {
-		if l.faulty > 0 {
-			worn = append(worn, k)
-		} else {
-			rest = append(rest, k)
-		}
-	}
+	worn, rest := columns.Deal(toolsOf(ls), func(k int) bool { return ls[k].faulty > 0 })
 	var out []split
 	for _, choice := range combin.Combinations(len(worn), n) {
-		var labelled []string
-		var others []int
-		for i, k := range worn {
-			if slices.Contains(choice, i) {
-				labelled = append(labelled, ls[k].tool)
-			} else {
-				others = append(others, k)
-			}
-		}
-		others = append(others, rest...)
-		all := split{Protocol: fmt.Sprintf("%s%d%s", few, n, atHand), Unit: strings.Join(labelled, " "), Name: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
-		for _, k := range others {
-			all.Test, all.Unlabelled = append(all.Test, ls[k].tool), append(all.Unlabelled, ls[k].tool)
-		}
+		labelled, others := columns.Deal(slices.Concat(worn, rest), func(k int) bool { return slices.Contains(choice, k) })
+		s := split{Protocol: fmt.Sprintf("%s%d", few, n), Unit: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
+		all := s
+		all.Protocol, all.Name, all.Test, all.Unlabelled = s.Protocol+atHand, s.Unit, others, others
 		out = append(out, all)
 		for part := range fewParts {
-			s := split{Protocol: fmt.Sprintf("%s%d", few, n), Unit: strings.Join(labelled, " "), Train: labelled, Healthy: healthyTurning}
-			for i, k := range others {
-				if i%fewParts == part {
-					s.Test = append(s.Test, ls[k].tool)
-				} else {
-					s.Unlabelled = append(s.Unlabelled, ls[k].tool)
-				}
-			}
 			s.Name = fmt.Sprintf("%s, %d", s.Unit, part+1)
+			s.Test, s.Unlabelled = columns.Deal(others, func(k int) bool { return k%fewParts == part })
 			out = append(out, s)
 		}
 	}
@@ -160,13 +131,10 @@ func fewLabelled(ls []life, n int) []split {
 // drillSplits holds a fifth of the tools of one seed out at a time; and learns from
 // few labelled tools of one seed, the others unlabelled, to judge the next seed's.
 func drillSplits(ls []life) []split {
-	bySeed := make([][]life, len(drillSeeds))
-	for _, l := range ls {
-		for k, seed := range drillSeeds {
-			if strings.HasPrefix(l.tool, drillTool(seed, "")) {
-				bySeed[k] = append(bySeed[k], l)
-			}
-		}
+	var bySeed [][]string
+	for _, seed := range drillSeeds {
+		of, _ := columns.Deal(toolsOf(ls), func(k int) bool { return strings.HasPrefix(ls[k].tool, drillTool(seed, "")) })
+		bySeed = append(bySeed, of)
 	}
 	const folds = 5
 	var out []split
@@ -174,31 +142,15 @@ func drillSplits(ls []life) []split {
 		unit := fmt.Sprintf("seed %d", drillSeeds[k])
 		for fold := range folds {
 			s := split{Protocol: fiveFold, Unit: unit, Name: fmt.Sprintf("%s, %d", unit, fold+1)}
-			for i, l := range tools {
-				if i%folds == fold {
-					s.Test = append(s.Test, l.tool)
-				} else {
-					s.Train = append(s.Train, l.tool)
-				}
-			}
+			s.Test, s.Train = columns.Deal(tools, func(i int) bool { return i%folds == fold })
 			out = append(out, s)
 		}
 	}
 	for _, n := range []int{1, 3} {
 		for k, tools := range bySeed {
 			for choice := range folds {
-				s := split{Protocol: fmt.Sprintf("%s%d", few, n), Healthy: healthyDrill}
-				for i, l := range tools {
-					// Tools of one geometry follow each other: labelled ones are spread.
-					if slices.ContainsFunc(spread(n, choice, len(tools)), func(at int) bool { return at == i }) {
-						s.Train = append(s.Train, l.tool)
-					} else {
-						s.Unlabelled = append(s.Unlabelled, l.tool)
-					}
-				}
-				for _, l := range bySeed[(k+1)%len(bySeed)] {
-					s.Test = append(s.Test, l.tool)
-				}
+				s := split{Protocol: fmt.Sprintf("%s%d", few, n), Healthy: healthyDrill, Test: bySeed[(k+1)%len(bySeed)]}
+				s.Train, s.Unlabelled = columns.Deal(tools, func(i int) bool { return slices.Contains(spread(n, choice, len(tools)), i) })
 				s.Unit = strings.Join(s.Train, " ")
 				s.Name = s.Unit
 				out = append(out, s)
@@ -208,10 +160,9 @@ func drillSplits(ls []life) []split {
 	return out
 }
 
-// spread returns n of the given number of places, far from each other: the
-// choice-th such selection.
-func spread(n, choice, places int) []int {
-	var out []int
+// spread returns n of the given number of places, far from each other, since tools of one geometry
+// follow each other: the choice-th such selection.
+func spread(n, choice, places int) (out []int) {
 	for i := range n {
 		out = append(out, (choice*3+i*7)%places)
 	}

@@ -28,7 +28,6 @@ const (
 	regrindEvery = 3    // one tool of so many is reground
 )
 
-// plan is a tool in a machine.
 type plan struct {
 	machine string
 	tool    sim.Tool
@@ -48,7 +47,6 @@ const (
 	afterEachHole
 )
 
-// fleet are the machines.
 type fleet struct {
 	size
 	rng  *rand.Rand
@@ -115,7 +113,6 @@ func (f *fleet) change(p *plan, machine, month int) {
 	}
 }
 
-// drift changes the gains of a machine's sensors by a month.
 func (f *fleet) drift(machine, month int) {
 	for s := range f.gain[machine] {
 		f.gain[machine][s] += walk * f.rng.NormFloat64()
@@ -125,7 +122,6 @@ func (f *fleet) drift(machine, month int) {
 	}
 }
 
-// faults returns the gains of a machine's sensors in a month.
 func (f *fleet) faults(machine, month int) (all []sim.Fault) {
 	for s, channels := range sensors() {
 		g := math.Exp(f.gain[machine][s])
@@ -139,7 +135,6 @@ func (f *fleet) faults(machine, month int) (all []sim.Fault) {
 	return all
 }
 
-// input returns the recording of the tool.
 func (p *plan) input() train.Input {
 	s := sim.Settings{Machine: p.machine, Start: p.start, Seed: p.seed, Tools: []sim.Tool{p.tool}, Hole: train.HistorySchedule.Hole, Pause: train.HistorySchedule.Pause}
 	return train.Input{

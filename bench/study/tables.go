@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
@@ -122,7 +123,6 @@ func (p *pages) Averages() string {
 	return strings.Replace(table(header, rows), "|---|---:|", "|---|---|", 1)
 }
 
-// by says whose program the method is.
 func by(method string) string {
 	if isPeer(method) {
 		return "Python"
@@ -247,12 +247,7 @@ func (p *pages) Agreement() string {
 }
 
 // correlation writes one with two digits, – where a column is constant.
-func correlation(r float64) string {
-	if math.IsNaN(r) {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f", r)
-}
+func correlation(r float64) string { return document.Figure("%.2f", r) }
 
 // known are the sets that all methods have and the paper prints.
 func (p *pages) known() []string {
@@ -292,4 +287,115 @@ func (p *pages) MeanGMean(method string) string { return number(p.mean(method, G
 // Collapsed counts the sets on which a method's G-mean is below a limit.
 func (p *pages) Collapsed(method string, limit float64) int {
 	return len(slices.DeleteFunc(p.column(method, GMean, p.Sets), func(v float64) bool { return v >= limit }))
+}
+
+// tablesOf is what the page of one metric, set by set, shows.
+type tablesOf struct {
+	*pages
+	Metric Metric
+}
+
+// WithPaper sets our numbers next to the paper's: a row for each set, and for
+// each of the paper's columns "ours (paper's)". Ours are with the study's
+// settings; a printed value that cannot be, see possible, has an asterisk.
+func (t tablesOf) WithPaper() string {
+	columns := t.ran(ofPaper)
+	impossible := map[string][]string{}
+	for _, column := range columns {
+		impossible[column] = t.Paper.Impossible(column)
+	}
+	var rows [][]string
+	sum, paper := make([]float64, len(columns)), make([]float64, len(columns))
+	for _, set := range t.known() {
+		row := []string{set, fmt.Sprint(t.Paper.Rows[set]), fmt.Sprintf("%.1f %%", 100*t.Paper.Share[set])}
+		best := math.Inf(-1)
+		for _, column := range columns {
+			best = max(best, t.scores[pair{ofPaper(column), set}].mean[t.Metric])
+		}
+		for i, column := range columns {
+			v := t.scores[pair{ofPaper(column), set}].mean[t.Metric]
+			printed := t.Paper.printed[paperKey{column, set, t.Metric}]
+			mark := ""
+			if slices.Contains(impossible[column], set) {
+				mark = "*"
+			}
+			row = append(row, fmt.Sprintf("%s (%.3f%s)", strong(v >= best-drawWithin, t.cell(ofPaper(column), set)), printed.mean, mark))
+			sum[i] += v
+			paper[i] += printed.mean
+		}
+		rows = append(rows, row)
+	}
+	last := []string{"*mean*", "", ""}
+	for i := range columns {
+		last = append(last, fmt.Sprintf("%s (%s)", number(sum[i]/float64(len(rows))), number(paper[i]/float64(len(rows)))))
+	}
+	return table(slices.Concat([]string{"set", "rows", "minority"}, columns), append(rows, last))
+}
+
+// ran returns the columns of the paper whose methods were run, by the names that a function gives them.
+func (t tablesOf) ran(of func(column string) string) []string {
+	return slices.DeleteFunc(slices.Clone(t.Paper.Methods), func(column string) bool { return !t.Has(of(column)) })
+}
+
+func (t tablesOf) cell(method, set string) string {
+	s := t.scores[pair{method, set}]
+	return spreadOf(s.mean[t.Metric], s.spread[t.Metric])
+}
+
+// AtPaperSettings is the same for the methods that were run with the paper's
+// settings too.
+func (t tablesOf) AtPaperSettings() string {
+	columns := t.ran(atPaperSettings)
+	if len(columns) == 0 {
+		return ""
+	}
+	header := []string{"set"}
+	for _, column := range columns {
+		header = append(header, column+", paper's settings", column+", default", column+", paper")
+	}
+	var rows [][]string
+	for _, set := range t.known() {
+		row := []string{set}
+		for _, column := range columns {
+			printed := t.Paper.printed[paperKey{column, set, t.Metric}]
+			row = append(row, t.cell(atPaperSettings(column), set), t.cell(ofPaper(column), set), spreadOf(printed.mean, printed.spread))
+		}
+		rows = append(rows, row)
+	}
+	return table(header, rows)
+}
+
+// All is a table of all methods, one column each, the best mean rank of the
+// metric first, with the best of each set in bold.
+func (t tablesOf) All() string {
+	c := t.all[t.Metric]
+	const perTable = 11
+	var b strings.Builder
+	for from := 0; from < len(c.methods); from += perTable {
+		methods := c.methods[from:min(from+perTable, len(c.methods))]
+		header := []string{"set"}
+		for _, m := range methods {
+			header = append(header, title(m))
+		}
+		var rows [][]string
+		for _, set := range t.Sets {
+			best := math.Inf(-1)
+			for _, m := range c.methods {
+				best = max(best, t.scores[pair{m, set}].mean[t.Metric])
+			}
+			row := []string{set}
+			for _, m := range methods {
+				v := t.scores[pair{m, set}].mean[t.Metric]
+				row = append(row, strong(v >= best-drawWithin, number(v)))
+			}
+			rows = append(rows, row)
+		}
+		mean, rank := []string{"*mean*"}, []string{"*mean rank*"}
+		for _, m := range methods {
+			mean = append(mean, number(t.mean(m, t.Metric)))
+			rank = append(rank, fmt.Sprintf("%.2f", c.rank(m)))
+		}
+		b.WriteString(table(header, append(rows, mean, rank)) + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
