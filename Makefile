@@ -267,7 +267,7 @@ mutants: ## planted faults, and what finds them: docs/figures/mutants.md: SEEDS,
 # Faults that a program draws: every condition, sign and operator of a room, one at a time. What lives is listed, with a reason, in
 # docs/figures/mutants.md. Rooms within a room are changed too, but not the oracle, which is what proves them.
 GREMLINS      := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-GREMLIN_ROOMS ?= ./pkg/alarm ./internal/machine
+GREMLIN_ROOMS ?= ./pkg/alarm ./internal/machine ./internal/event/state
 
 gremlins: ## faults in every condition of GREMLIN_ROOMS (hours)
 	set -e; for room in $(GREMLIN_ROOMS); do \
