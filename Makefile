@@ -64,7 +64,7 @@ test: ## all tests
 	$(GO) test -C bench ./...
 
 # Rooms with goroutines, and what links all of them.
-RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
+RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./internal/bus/... ./internal/event/... ./internal/history ./internal/web/summary ./internal/ingest/... ./internal/monitor \
   ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
 # They compute for long in one goroutine, or do once more what a test next to them does.
