@@ -249,7 +249,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if p.Metrics != "" {
 		newest := func() time.Time { return *cmp.Or(l.newest.Load(), new(time.Time)) }
 		stop, err := cli.ServeMetrics(p.Metrics, l.monitor.Ready, p.log,
-			append(append(l.monitor.Metrics(), p.audit.Metrics()), ingest.GatewayMetrics(p.Machine, l.gateway, send, newest)...)...)
+			append(append(l.monitor.Metrics(), cli.AuditMetrics(p.audit)), ingest.GatewayMetrics(p.Machine, l.gateway, send, newest)...)...)
 		if err != nil {
 			return fmt.Errorf("--%w", err)
 		}
