@@ -1,5 +1,5 @@
 // Firstday measures what can be said of tools while no worn one was ever seen: Flank's level of the leading sensor
-// (pkg/score/firstday) next to one-class methods, cumulative sums, and limits that are taught in from the first tool.
+// (pkg/score) next to one-class methods, cumulative sums, and limits that are taught in from the first tool.
 //
 //	firstday splits --tables FOLDER
 //	firstday page --tables FOLDER --cells ../docs/figures/unseen/cells.csv --out ../docs/figures/first-day.md

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // What counts: a worn tool is warned of if its alarm comes before its wear is above late limits, an alarm is false if it comes
@@ -32,7 +32,7 @@ func judge(s *set, of []taughtSplit, t setting) []outcome {
 		limit := t.limit(p.score, p.taught)
 		for _, l := range p.judged {
 			o := outcome{tool: l.tool, taught: p.taught, worn: l.worst() >= s.Limit}
-			if at := firstday.First(p.score(l), t.k, t.n, limit); at >= 0 {
+			if at := score.FirstAbove(p.score(l), t.k, t.n, limit); at >= 0 {
 				w := l.wear[at] / s.Limit
 				o.warned, o.false_, o.false9 = w <= late, w < soon, w < sooner
 			}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/columns"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 //go:embed page.md.tmpl
@@ -140,7 +140,7 @@ func (t setting) words(m *method) string {
 	out := fmt.Sprintf("%v × what healthy lives reached", t.share)
 	if !math.IsInf(t.least, -1) {
 		least := fmt.Sprintf("%.2f", t.least)
-		if t.least == firstday.Least {
+		if t.least == score.LeastDifferent {
 			least = "ln 2"
 		}
 		out += ", at least " + least
@@ -173,7 +173,7 @@ func (p *page) alarms(s *set, m *method, t setting) {
 		limit := t.limit(of.score, of.taught)
 		for _, l := range of.judged {
 			um := math.Inf(1)
-			if i := firstday.First(of.score(l), t.k, t.n, limit); i >= 0 {
+			if i := score.FirstAbove(of.score(l), t.k, t.n, limit); i >= 0 {
 				um = l.wear[i]
 			}
 			at[l.tool] = append(at[l.tool], um)
