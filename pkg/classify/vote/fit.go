@@ -10,7 +10,6 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -518,7 +517,7 @@ func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, pl
 			}
 		}
 		if len(x.inputs) > 0 {
-			var start *logistic.Model
+			var start *dbn.Logistic
 			if near != nil {
 				start = near[e].modelFor(x.inputs)
 			}
@@ -572,8 +571,8 @@ func moments(t *Table, rows []int, in input) (mean, sd float64) {
 }
 
 // modelFor returns the regression by which x decides, on inputs that hold their scales: inputs of other columns weigh 0.
-func (x *expert) modelFor(inputs []input) *logistic.Model {
-	m := &logistic.Model{Bias: x.bias, Levels: x.levels, Weights: make([]float64, len(inputs))}
+func (x *expert) modelFor(inputs []input) *dbn.Logistic {
+	m := &dbn.Logistic{Bias: x.bias, Levels: x.levels, Weights: make([]float64, len(inputs))}
 	for k, in := range inputs {
 		for _, own := range x.inputs {
 			if own.a == in.a && own.b == in.b {
@@ -585,7 +584,7 @@ func (x *expert) modelFor(inputs []input) *logistic.Model {
 }
 
 // fit fits bias and weights, which hold the scales of inputs before.
-func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int, start *logistic.Model) error {
+func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int, start *dbn.Logistic) error {
 	z := dbn.NewMatrix(len(rows), len(x.inputs))
 	for n, i := range rows {
 		to := z.Row(n)
@@ -596,7 +595,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int,
 			}
 		}
 	}
-	m, err := logistic.FitLevels(ctx, z, side, sides, logistic.Settings{C: inverseDecay / float64(sides), Start: start})
+	m, err := dbn.FitLogisticLevels(ctx, z, side, sides, dbn.LogisticSettings{C: inverseDecay / float64(sides), Start: start})
 	if err != nil {
 		return fmt.Errorf("vote: %w", err)
 	}
