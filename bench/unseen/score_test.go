@@ -94,7 +94,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The weights that bench/peers/unseen/peers.py screens columns by are pkg/score/stability's.
+// The weights that bench/peers/unseen/peers.py screens columns by are pkg/score's.
 func TestPeersScreenAlike(t *testing.T) {
 	text, err := os.ReadFile("testdata/stability.json")
 	if err != nil {
