@@ -64,7 +64,7 @@ test: ## all tests
 	$(GO) test -C bench ./...
 
 # Rooms with goroutines, and what links all of them.
-RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
+RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./internal/bus/... ./internal/event/... ./internal/history ./internal/web/summary ./internal/ingest/... ./internal/monitor \
   ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
 # They compute for long in one goroutine, or do once more what a test next to them does.
@@ -267,7 +267,7 @@ mutants: ## planted faults, and what finds them: docs/figures/mutants.md: SEEDS,
 # Faults that a program draws: every condition, sign and operator of a room, one at a time. What lives is listed, with a reason, in
 # docs/figures/mutants.md. Rooms within a room are changed too, but not the oracle, which is what proves them.
 GREMLINS      := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-GREMLIN_ROOMS ?= ./pkg/alarm ./internal/machine
+GREMLIN_ROOMS ?= ./pkg/alarm ./internal/machine ./internal/event/state
 
 gremlins: ## faults in every condition of GREMLIN_ROOMS (hours)
 	set -e; for room in $(GREMLIN_ROOMS); do \

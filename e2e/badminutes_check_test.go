@@ -13,14 +13,14 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/schemas"
 )
 
 // account holds the messages of the topics after TestBadMinutes, and the states of the alarms.
 type account struct {
 	windows, results, alerts, commands, dead []bus.Message
-	standing                                 map[string][]history.Standing // by group
+	standing                                 map[string][]monitor.Standing // by group
 	kills                                    []time.Time                   // of the broker
 }
 
@@ -183,7 +183,7 @@ func (s *says) hearAdvisory(m bus.Message) string {
 
 // agrees reports whether the records of a machine agree with its last alert. An alarm that is open may not have been announced: it is
 // masked, acknowledged, or silent since its tool came back.
-func (s *says) agrees(st history.Standing) bool {
+func (s *says) agrees(st monitor.Standing) bool {
 	called, open := "", 0
 	if st.Called {
 		called = st.Incident
@@ -304,7 +304,7 @@ func (a *account) checkTampered(t *testing.T) {
 		"a command has two answers":   func(a *account) { a.alerts = append(slices.Clone(a.alerts), reworded(a.alerts[shelved], "x", "")) },
 		"a window is set aside":       func(a *account) { a.dead = append(a.dead, bus.DeadLetter(a.windows[0], "test", a.windows[0].Time)) },
 		"a command is set aside":      func(a *account) { a.dead = append(a.dead, bus.DeadLetter(a.commands[0], "test", a.windows[0].Time)) },
-		"a machine is forgotten":      func(a *account) { a.standing = map[string][]history.Standing{badGroups[0]: a.standing[badGroups[0]]} },
+		"a machine is forgotten":      func(a *account) { a.standing = map[string][]monitor.Standing{badGroups[0]: a.standing[badGroups[0]]} },
 		"the records say another one": func(a *account) { a.standing = otherIncident(a.standing) },
 	} {
 		b := *a
@@ -332,7 +332,7 @@ func reworded(m bus.Message, id, value string) bus.Message {
 }
 
 // otherIncident returns the records with another alarm in the first one.
-func otherIncident(standing map[string][]history.Standing) map[string][]history.Standing {
+func otherIncident(standing map[string][]monitor.Standing) map[string][]monitor.Standing {
 	standing = maps.Clone(standing)
 	all := slices.Clone(standing[badGroups[0]])
 	all[0].Incident, all[0].Called = "A-AAAAAAAA", true

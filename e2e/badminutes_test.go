@@ -19,7 +19,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
 )
 
@@ -358,7 +357,7 @@ func (b *badMinutes) left(kc *kafka.Client, group string) (left int64, err error
 
 // read returns the committed messages of the topics.
 func (b *badMinutes) read() *account {
-	a := &account{kills: b.kills, standing: make(map[string][]history.Standing)}
+	a := &account{kills: b.kills, standing: make(map[string][]monitor.Standing)}
 	for topic, into := range map[string]*[]bus.Message{
 		bus.TopicWindows: &a.windows, bus.TopicResults: &a.results, bus.TopicAlerts: &a.alerts, bus.TopicCommands: &a.commands, bus.TopicDead: &a.dead,
 	} {
@@ -371,7 +370,7 @@ func (b *badMinutes) read() *account {
 		}
 	}
 	for _, group := range badGroups {
-		all, skipped, err := history.Alarms(context.Background(), b.cfg, group)
+		all, skipped, err := monitor.Alarms(context.Background(), b.cfg, group)
 		if err != nil || skipped > 0 {
 			b.t.Fatalf("history of %s: %d alerts skipped, %v", group, skipped, err)
 		}

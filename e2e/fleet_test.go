@@ -18,7 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/schemas"
@@ -520,7 +520,7 @@ func (a *fleetAccount) check(f *fleetRun) (wrong []string) {
 
 // checkStanding checks that the group's records agree with the last alert of each machine.
 func (f *fleetRun) checkStanding(said map[string]*says) (wrong []string) {
-	all, skipped, err := history.Alarms(f.t.Context(), f.cfg, fleetGroup)
+	all, skipped, err := monitor.Alarms(f.t.Context(), f.cfg, fleetGroup)
 	if err != nil || skipped > 0 || len(all) != len(f.machines) {
 		wrong = append(wrong, fmt.Sprintf("records of %d machines, %d alerts skipped, %v", len(all), skipped, err))
 	}

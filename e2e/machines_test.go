@@ -26,8 +26,8 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	past "github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
+	past "github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/signal"
 )

@@ -21,8 +21,8 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/evidence"
-	past "github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
+	past "github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

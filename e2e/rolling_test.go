@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

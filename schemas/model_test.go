@@ -23,7 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -309,7 +309,7 @@ func checkManifest(t *testing.T, text []byte) {
 	}
 	walk("", manifest)
 	byWear, err := json.Marshal(map[string]any{ // only of models that estimate wear, that have seen no worn tool, and of models that were trained on recordings
-		"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}, "first_day": model.FirstDay{Level: firstday.Level{Columns: []int{0}, Weights: []float64{1}}, Reached: []float64{1}}, "recording": map[string]any{"tool": "tool"},
+		"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}, "first_day": model.FirstDay{Level: score.Level{Columns: []int{0}, Weights: []float64{1}}, Reached: []float64{1}}, "recording": map[string]any{"tool": "tool"},
 		"provenance": map[string]any{
 			"window_length_known": true, "sketch": model.Sketch{Columns: []int{0}, Tolerance: []float64{1}, Tools: []model.SketchTool{{Name: "T1", Rows: make([]byte, 4)}}},
 		},

@@ -17,7 +17,7 @@ import (
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -44,7 +44,7 @@ func judge(s *set, of []taughtSplit, t setting) []outcome {
 		limit := t.limit(p.score, p.taught)
 		for _, l := range p.judged {
 			o := outcome{tool: l.tool, taught: p.taught, worn: l.worst() >= s.Limit}
-			if at := firstday.First(p.score(l), t.k, t.n, limit); at >= 0 {
+			if at := score.FirstAbove(p.score(l), t.k, t.n, limit); at >= 0 {
 				w := l.wear[at] / s.Limit
 				o.warned, o.false_, o.false9 = w <= late, w < soon, w < sooner
 			}

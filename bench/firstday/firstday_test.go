@@ -14,7 +14,7 @@ import (
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // wearing returns a set of four tools: force F doubles until its limit of 100 and triples by 200, T is noise. The third and the fourth tool get worn.
@@ -43,7 +43,7 @@ func own() *method { return &methods(nil)[0] }
 func TestOwn(t *testing.T) {
 	s := wearing(t)
 	of := learn(s, own(), []split{{Taught: []string{"a", "b"}, Judged: []string{"c", "d"}}, {Taught: []string{"c", "d"}, Judged: []string{"a", "b"}}})
-	f := sum(judge(s, of, setting{k: 3, n: 4, least: firstday.Least, share: firstday.Share}), false)
+	f := sum(judge(s, of, setting{k: 3, n: 4, least: score.LeastDifferent, share: score.ShareDifferent}), false)
 	if f.Warned != 1 || f.False != 0 || f.FalseNine != 0 || f.Worn != 2 || f.Tools != 4 {
 		t.Errorf("%+v", f)
 	}
@@ -79,8 +79,8 @@ func TestFirst(t *testing.T) {
 				want = i
 			}
 		}
-		got := firstday.First(scores, set.k, set.n, limit)
-		if got != want || (got >= 0) != (limit < firstday.Reach(scores, set.k, set.n)) {
+		got := score.FirstAbove(scores, set.k, set.n, limit)
+		if got != want || (got >= 0) != (limit < score.ReachedLevel(scores, set.k, set.n)) {
 			t.Fatalf("limit %v: alarm at window %d, the product's at %d", limit, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestPeers(t *testing.T) {
 	s := wearing(t)
 	taught := []*life{s.lifeOf("a"), s.lifeOf("b")}
 	raw, relative := rms(false)(s, split{}, taught), rms(true)(s, split{}, taught)
-	if got := firstday.Reach(raw(taught[0])[:taught[0].healthy], 5, 8); math.Abs(got-1) > 0.05 {
+	if got := score.ReachedLevel(raw(taught[0])[:taught[0].healthy], 5, 8); math.Abs(got-1) > 0.05 {
 		t.Errorf("the first tool reached %v of its own limits", got)
 	}
 	if v := raw(taught[1]); !math.IsNaN(v[0]) {

@@ -1,5 +1,5 @@
 // Firstday measures what can be said of tools while no worn one was ever seen: Flank's level of the leading sensor
-// (pkg/score/firstday) next to one-class methods, cumulative sums, and limits that are taught in from the first tool.
+// (pkg/score) next to one-class methods, cumulative sums, and limits that are taught in from the first tool.
 //
 //	firstday splits --tables FOLDER
 //	firstday page --tables FOLDER --cells ../docs/figures/unseen/cells.csv --out ../docs/figures/first-day.md
@@ -24,7 +24,7 @@ import (
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 func main() { command.Main("firstday", run) }
@@ -164,7 +164,7 @@ func (t setting) words(m *method) string {
 	out := fmt.Sprintf("%v × what healthy lives reached", t.share)
 	if !math.IsInf(t.least, -1) {
 		least := fmt.Sprintf("%.2f", t.least)
-		if t.least == firstday.Least {
+		if t.least == score.LeastDifferent {
 			least = "ln 2"
 		}
 		out += ", at least " + least
@@ -197,7 +197,7 @@ func (p *page) alarms(s *set, m *method, t setting) {
 		limit := t.limit(of.score, of.taught)
 		for _, l := range of.judged {
 			um := math.Inf(1)
-			if i := firstday.First(of.score(l), t.k, t.n, limit); i >= 0 {
+			if i := score.FirstAbove(of.score(l), t.k, t.n, limit); i >= 0 {
 				um = l.wear[i]
 			}
 			at[l.tool] = append(at[l.tool], um)

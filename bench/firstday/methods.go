@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -40,7 +39,7 @@ var (
 )
 
 func methods(said map[string]peerLine) []method {
-	least, share := []float64{0.4, 0.5, 0.6, firstday.Least, 0.8}, []float64{firstday.Share, 1, 1.2}
+	least, share := []float64{0.4, 0.5, 0.6, score.LeastDifferent, 0.8}, []float64{score.ShareDifferent, 1, 1.2}
 	out := []method{
 		{group: ownName, name: ownName, learn: level(sensorsOf), least: least, share: share},
 		{group: ownName, name: ownName + ", limit of healthy lives alone", learn: level(sensorsOf), least: anyScore, share: shares},
@@ -80,24 +79,24 @@ func relative(s *set, taught []*life) (model.ReferenceSpec, []float64) {
 }
 
 // level is Flank's: the level of the sensor that follows healthy lives most steadily. Without such a sensor no tool is different.
-func level(sensors func([]signal.FeatureOrigin) []stability.Sensor) func(*set, split, []*life) scorer {
+func level(sensors func([]signal.FeatureOrigin) []score.Sensor) func(*set, split, []*life) scorer {
 	return func(s *set, _ split, taught []*life) scorer { return levelOf(s, sensors(s.judge.Origins()), taught) }
 }
 
-func levelOf(s *set, sensors []stability.Sensor, taught []*life) scorer {
+func levelOf(s *set, sensors []score.Sensor, taught []*life) scorer {
 	spec, nepers := relative(s, taught)
 	var rows [][]float32
-	var lives []stability.Life
+	var lives []score.Life
 	for _, l := range taught {
-		of := stability.Life{Tool: l.tool}
+		of := score.Life{Tool: l.tool}
 		for _, row := range l.rows[:l.healthy] {
 			of.Rows = append(of.Rows, len(rows))
 			rows = append(rows, relate(spec, row, l.center))
 		}
 		lives = append(lives, of)
 	}
-	followed := stability.Rank(len(s.columns), func(i int) []float32 { return rows[i] }, lives)
-	lead, ok := firstday.Lead(followed, sensors, nepers)
+	followed := score.RankColumns(len(s.columns), func(i int) []float32 { return rows[i] }, lives)
+	lead, ok := score.Lead(followed, sensors, nepers)
 	return func(l *life) []float64 {
 		out := make([]float64, len(l.rows))
 		for i, row := range l.rows {
@@ -115,17 +114,17 @@ func relate(spec model.ReferenceSpec, row, center []float32) []float32 {
 	return out
 }
 
-func sensorsOf(origins []signal.FeatureOrigin) []stability.Sensor {
+func sensorsOf(origins []signal.FeatureOrigin) []score.Sensor {
 	var names []string
 	for _, o := range origins {
 		names = append(names, o.Sensor)
 	}
-	return stability.Sensors(names)
+	return score.Sensors(names)
 }
 
 // asOne takes all features for the values of one sensor.
-func asOne(origins []signal.FeatureOrigin) []stability.Sensor {
-	return stability.Sensors(make([]string, len(origins)))
+func asOne(origins []signal.FeatureOrigin) []score.Sensor {
+	return score.Sensors(make([]string, len(origins)))
 }
 
 // rms is what monitors on the market do: each channel's RMS has a limit, the greatest that the first tool reached for 5 of 8
@@ -151,7 +150,7 @@ func rms(ofReference bool) func(*set, split, []*life) scorer {
 			for i := range values {
 				values[i] = value(first, i, j)
 			}
-			limits[k] = firstday.Reach(values, 5, 8)
+			limits[k] = score.ReachedLevel(values, 5, 8)
 		}
 		return func(l *life) []float64 {
 			out := make([]float64, len(l.rows))
@@ -226,7 +225,7 @@ func (m *method) settings() []setting {
 func (t setting) limit(of scorer, taught []*life) float64 {
 	var reached []float64
 	for _, l := range taught {
-		reached = append(reached, firstday.Reach(of(l)[:l.healthy], t.k, t.n))
+		reached = append(reached, score.ReachedLevel(of(l)[:l.healthy], t.k, t.n))
 	}
-	return firstday.Limit(reached, t.share, t.least)
+	return score.DifferenceLimit(reached, t.share, t.least)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -280,7 +279,7 @@ func logisticGMean(x dbn.Matrix, y []int, folds []classify.Fold) float64 {
 			classes[n] = min(y[i], 1)
 		}
 		scale := imbalance.FitScale(train)
-		fitted, err := logistic.Fit(context.Background(), scale.Apply(train), classes, logistic.Settings{C: 1 / (logisticDecay * float64(train.Rows)), Balanced: true})
+		fitted, err := dbn.FitLogistic(context.Background(), scale.Apply(train), classes, dbn.LogisticSettings{C: 1 / (logisticDecay * float64(train.Rows)), Balanced: true})
 		if err != nil {
 			panic("simulator: " + err.Error()) // every fold is trained on both classes
 		}

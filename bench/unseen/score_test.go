@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // toy is five tools of one unit: each has a faulty window that is found and a healthy
@@ -94,7 +94,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The weights that bench/peers/unseen/peers.py screens columns by are pkg/score/stability's.
+// The weights that bench/peers/unseen/peers.py screens columns by are pkg/score's.
 func TestPeersScreenAlike(t *testing.T) {
 	text, err := os.ReadFile("testdata/stability.json")
 	if err != nil {
@@ -108,9 +108,9 @@ func TestPeersScreenAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows [][]float32
-	var lives []stability.Life
+	var lives []score.Life
 	for _, l := range want.Lives {
-		var one stability.Life
+		var one score.Life
 		for _, values := range l {
 			row := make([]float32, len(values))
 			for j, v := range values {
@@ -123,7 +123,7 @@ func TestPeersScreenAlike(t *testing.T) {
 		}
 		lives = append(lives, one)
 	}
-	got := stability.Rank(len(want.Weight), func(i int) []float32 { return rows[i] }, lives)
+	got := score.RankColumns(len(want.Weight), func(i int) []float32 { return rows[i] }, lives)
 	some := 0
 	for j, w := range want.Weight {
 		if math.Abs(got.Weight[j]-w) > 1e-9 {

@@ -109,7 +109,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		}
 		return sendCommand(ctx, to, conf.Group, c, out)
 	}
-	all, _, err := history.Alarms(ctx, to, conf.Group)
+	all, _, err := monitor.Alarms(ctx, to, conf.Group)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 }
 
 // errNoneOpen says which alarms a machine has in the magazine that no one has acknowledged, as none is open in its spindle.
-func errNoneOpen(st history.Standing) error {
+func errNoneOpen(st monitor.Standing) error {
 	text := "no alarm of the tool in the spindle is open"
 	for _, t := range st.Magazine {
 		if t.Incident != "" && t.Beneath != "acknowledged" {
@@ -229,9 +229,9 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, comma
 }
 
 // find returns the machine that a person means, with the alarm: by an open alarm, also of a tool in the magazine, or by its name.
-func find(all []history.Standing, id string) (found history.Standing, err error) {
+func find(all []monitor.Standing, id string) (found monitor.Standing, err error) {
 	for _, st := range all {
-		if i := slices.IndexFunc(st.Magazine, func(t history.Standing) bool { return strings.EqualFold(t.Incident, id) }); i >= 0 && id != "" {
+		if i := slices.IndexFunc(st.Magazine, func(t monitor.Standing) bool { return strings.EqualFold(t.Incident, id) }); i >= 0 && id != "" {
 			return st.Magazine[i], nil
 		}
 		if st.Incident != "" && strings.EqualFold(st.Incident, id) {
@@ -245,7 +245,7 @@ func find(all []history.Standing, id string) (found history.Standing, err error)
 }
 
 // called returns the machine of a path, or of the last part of a path; one without a name if there is none.
-func called(all []history.Standing, name string) (found history.Standing, err error) {
+func called(all []monitor.Standing, name string) (found monitor.Standing, err error) {
 	var matches []string
 	for _, st := range all {
 		if st.Machine == name {
@@ -264,7 +264,7 @@ func called(all []history.Standing, name string) (found history.Standing, err er
 // remembers returns the machine that remembers an alarm, open or closed, and the alarm's name. A machine that was renamed remembers
 // the alarms of its old name.
 func remembers(ctx context.Context, cfg bus.Config, group, id string) (machine, incident string, err error) {
-	all, err := history.Raised(ctx, cfg, group)
+	all, err := monitor.Raised(ctx, cfg, group)
 	if err != nil {
 		return "", "", err
 	}

@@ -129,7 +129,7 @@ func TestAlerts(t *testing.T) {
 	if !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
-	all, _, err := history.Alarms(t.Context(), cfg, monitor.DefaultGroup)
+	all, _, err := monitor.Alarms(t.Context(), cfg, monitor.DefaultGroup)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -493,8 +493,8 @@ func TestSparkline(t *testing.T) {
 // Advisories of several machines have one heading, and a machine that never had an alarm was not raised.
 func TestShowNothingTwice(t *testing.T) {
 	var b bytes.Buffer
-	open := []history.Advice{{Kind: event.DriftAdvisory}}
-	if err := advice([]history.Standing{{Machine: "a/drill", Advisories: open}, {Machine: "a/lathe", Advisories: open}}, &b); err != nil || strings.Count(b.String(), "advisory") != 1 || strings.Count(b.String(), "\n") != 4 {
+	open := []monitor.Advice{{Kind: event.DriftAdvisory}}
+	if err := advice([]monitor.Standing{{Machine: "a/drill", Advisories: open}, {Machine: "a/lathe", Advisories: open}}, &b); err != nil || strings.Count(b.String(), "advisory") != 1 || strings.Count(b.String(), "\n") != 4 {
 		t.Errorf("%v\n%s", err, &b)
 	}
 	b.Reset()
@@ -505,7 +505,7 @@ func TestShowNothingTwice(t *testing.T) {
 
 // A short name that several machines share finds none of them.
 func TestFind(t *testing.T) {
-	all := []history.Standing{
+	all := []monitor.Standing{
 		{Machine: "a/drill", Incident: "A-AAAAAAAA"}, {Machine: "b/drill"}, {Machine: "b/lathe"},
 	}
 	for id, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -34,8 +35,8 @@ func (f *alertsList) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 }
 
 // printOpen prints a row for each alarm that is open, and returns how many there are, and how many machines are not watched.
-func printOpen(w io.Writer, all []history.Standing) (n, unwatched int) {
-	row := func(st history.Standing, where string) {
+func printOpen(w io.Writer, all []monitor.Standing) (n, unwatched int) {
+	row := func(st monitor.Standing, where string) {
 		if st.Alarm == "normal" {
 			return
 		}
@@ -61,12 +62,12 @@ func printOpen(w io.Writer, all []history.Standing) (n, unwatched int) {
 
 // listOpen prints the alarms that are open or masked, and the open advisories.
 func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
-	all, skipped, err := history.Alarms(ctx, cfg, group)
+	all, skipped, err := monitor.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
 	if f.IsJSON() {
-		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories)+len(st.Magazine) > 0 })
+		return printStandings(out, all, skipped, func(st monitor.Standing) bool { return st.Alarm != "normal" || len(st.Advisories)+len(st.Magazine) > 0 })
 	}
 	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
@@ -99,7 +100,7 @@ func noteSkipped(n int, topic string, w io.Writer) error {
 }
 
 // advice prints the open advisories, if there are any.
-func advice(all []history.Standing, stdout io.Writer) error {
+func advice(all []monitor.Standing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	heading := "\nadvisory\tmachine\tsince\twhat\n"
 	for _, st := range all {
@@ -166,7 +167,7 @@ type listedPast struct {
 }
 
 // reopen takes back that alarms are cleared whose tools are in the spindle again, or in the magazine.
-func reopen(rows []*pastAlarm, all []history.Standing) {
+func reopen(rows []*pastAlarm, all []monitor.Standing) {
 	for _, r := range rows {
 		if st, err := find(all, r.first.Incident); err == nil && st.Incident == r.first.Incident {
 			r.cleared = event.Alert{}
@@ -180,7 +181,7 @@ func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string,
 	if err != nil {
 		return err
 	}
-	all, _, err := history.Alarms(ctx, cfg, group)
+	all, _, err := monitor.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ type advised struct {
 	Text    string             `json:"text"`
 }
 
-func alarmStateOf(st *history.Standing) alarmState {
+func alarmStateOf(st *monitor.Standing) alarmState {
 	return alarmState{st.Incident, st.Alarm, st.Beneath, orNull(st.Since), orNull(st.Until), st.By, st.Note}
 }
 
@@ -259,7 +260,7 @@ func orNull(t time.Time) *time.Time {
 }
 
 // printStandings prints the machines that want holds for.
-func printStandings(out cli.Output, all []history.Standing, skipped int, want func(history.Standing) bool) error {
+func printStandings(out cli.Output, all []monitor.Standing, skipped int, want func(monitor.Standing) bool) error {
 	rows := []standing{}
 	for _, st := range all {
 		if !want(st) {

@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -59,7 +60,7 @@ func (f aboutMachine) command(a event.Action, machine string) event.Command {
 type knownMachines struct {
 	cfg     bus.Config
 	group   string
-	all     []history.Standing
+	all     []monitor.Standing
 	skipped int // messages that cannot be read
 }
 
@@ -69,12 +70,12 @@ func (m *machinesCommand) read(ctx context.Context) (k knownMachines, err error)
 		return k, err
 	}
 	k = knownMachines{cfg: to, group: c.Group}
-	k.all, k.skipped, err = history.Alarms(ctx, to, c.Group)
+	k.all, k.skipped, err = monitor.Alarms(ctx, to, c.Group)
 	return k, err
 }
 
 // find returns the machine that a person means, among the others.
-func (m *machinesCommand) find(ctx context.Context, id string) (k knownMachines, st history.Standing, err error) {
+func (m *machinesCommand) find(ctx context.Context, id string) (k knownMachines, st monitor.Standing, err error) {
 	if k, err = m.read(ctx); err != nil {
 		return k, st, err
 	}
@@ -111,7 +112,7 @@ func (f *machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Outp
 		return err
 	}
 	if f.IsJSON() {
-		return printStandings(out, k.all, k.skipped, func(history.Standing) bool { return true })
+		return printStandings(out, k.all, k.skipped, func(monitor.Standing) bool { return true })
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "machine\ttool\ttools\twatched\talarm\tlast window\tadvisories")

@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
-	"github.com/flank-tcm/flank/internal/deploy/compare"
+	"github.com/flank-tcm/flank/internal/train/compare"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/buslog"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/web"
@@ -284,7 +285,7 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 // serve answers with the page and the metrics, each at its address, until close.
 func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Config) error {
 	p.monitor = mon
-	collectors := append(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus), p.audit.Metrics())
+	collectors := append(mon.Metrics(), route.Metrics(routes), metric.Expiries(cfg.Bus.Expiries()), cli.AuditMetrics(p.audit))
 	if p.Listen != "" {
 		collectors = append(collectors, pages.Metrics(p.guard))
 	}

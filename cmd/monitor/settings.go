@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event/evidence"
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -23,9 +24,9 @@ type alertsShow struct {
 }
 
 // stands takes how the alarm stands now.
-func (s *story) stands(st history.Standing, all []history.Standing) {
+func (s *story) stands(st monitor.Standing, all []monitor.Standing) {
 	s.last.Tool, s.last.Alarm = st.Tool, st.Alarm
-	if slices.ContainsFunc(all, func(m history.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
+	if slices.ContainsFunc(all, func(m monitor.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
 		s.last.Alarm += ", in the magazine"
 	}
 }
@@ -40,7 +41,7 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	if err := s.read(ctx, to, c.Group); err != nil {
 		return err
 	}
-	all, _, err := history.Alarms(ctx, to, c.Group)
+	all, _, err := monitor.Alarms(ctx, to, c.Group)
 	if err != nil {
 		return err
 	}

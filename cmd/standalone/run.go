@@ -21,13 +21,13 @@ import (
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history"
-	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -249,7 +249,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if p.Metrics != "" {
 		newest := func() time.Time { return *cmp.Or(l.newest.Load(), new(time.Time)) }
 		stop, err := cli.ServeMetrics(p.Metrics, l.monitor.Ready, p.log,
-			append(append(l.monitor.Metrics(), p.audit.Metrics()), ingest.GatewayMetrics(p.Machine, l.gateway, send, newest)...)...)
+			append(append(l.monitor.Metrics(), cli.AuditMetrics(p.audit)), ingest.GatewayMetrics(p.Machine, l.gateway, send, newest)...)...)
 		if err != nil {
 			return fmt.Errorf("--%w", err)
 		}

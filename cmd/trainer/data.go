@@ -348,7 +348,7 @@ func (d *dataset) addLabels(f inputFlags, log zerolog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("--labels: %w", err)
 	}
-	ms := labels.Measurements(floor, answers)
+	ms := train.LabelMeasurements(floor, answers)
 	if len(ms)+len(d.Wear) == 0 {
 		return fmt.Errorf("--labels: there are none on Kafka: give some with 'trainer labels add', or name a wear file with --wear")
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train"
 )
 
 // floorFlags say who gives labels, and how.
@@ -91,7 +92,7 @@ func (f floorFlags) sign(all, there []event.Label, seen labels.Seen, progress fu
 			return nil, fmt.Errorf("label of tool %.40q: %w", l.Tool, err)
 		}
 		of := [2]string{l.Machine, l.Tool}
-		doubts = append(doubts, labels.Doubts(ofTool[of], seen, *l)...)
+		doubts = append(doubts, labels.Classes(wear.Rule{}.StateClass).Doubts(ofTool[of], seen, *l)...)
 		ofTool[of] = append(ofTool[of], *l)
 		progress(i + 1)
 	}
@@ -191,7 +192,7 @@ func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	return f.give(ctx, out, func(labels.Seen) (all []event.Label, err error) {
 		for _, m := range ms {
-			l, err := labels.Of(m, f.Machine)
+			l, err := train.LabelOf(m, f.Machine)
 			if err != nil {
 				return nil, err
 			}
@@ -205,7 +206,7 @@ func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
 func joinable(all []event.Label) error {
 	var ms []wear.Measurement
 	for _, l := range all {
-		for _, m := range labels.Measurements([]event.Label{l}, nil) {
+		for _, m := range train.LabelMeasurements([]event.Label{l}, nil) {
 			m.Where = l.Note // the line
 			ms = append(ms, m)
 		}

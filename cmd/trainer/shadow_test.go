@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/train/compare"
 )
 
 // judgedBy makes what a model of a group published of a tool of 300 windows: it is faulty from

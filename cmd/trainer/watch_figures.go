@@ -149,7 +149,7 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 		return class > 0
 	}
 	for _, l := range given {
-		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: slices.ContainsFunc(labels.Measurements([]event.Label{l}, nil), worn)})
+		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: slices.ContainsFunc(train.LabelMeasurements([]event.Label{l}, nil), worn)})
 	}
 	file, err := loadWear(f.wearPath(f.Config, c), log)
 	if err != nil {

@@ -99,7 +99,7 @@ func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*ask
 		c.Contests = append(c.Contests, *contest)
 	}
 	report.Against = c.Contests
-	if err := report.Save(nextTo(f.Model, ".report")); err != nil {
+	if err := report.Save(nextTo(f.Model, ".report"), atomicfile.Write); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(c, "", "  ")

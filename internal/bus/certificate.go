@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -23,6 +24,18 @@ func (c Certificate) Left(now time.Time) time.Duration { return c.NotAfter.Sub(n
 
 // DaysLeft is Left in days.
 func (c Certificate) DaysLeft(now time.Time) float64 { return c.Left(now).Hours() / 24 }
+
+// Expiries yields whose certificate expires when. A file that cannot be read is reported by the next connection.
+func (c Config) Expiries() iter.Seq2[string, time.Time] {
+	return func(yield func(string, time.Time) bool) {
+		certificates, _ := c.Certificates()
+		for _, one := range certificates {
+			if !yield(one.Whose, one.NotAfter) {
+				return
+			}
+		}
+	}
+}
 
 // Certificates returns this program's certificate, read from its file now, and the
 // certificate of the broker of the last connection. For a broker it is the certificate

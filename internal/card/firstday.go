@@ -7,7 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // FirstDay says what a model that has seen no worn tool learnt from, and what it says of each life. Its JSON is part of the
@@ -41,11 +41,11 @@ func (r *FirstDay) Judge(limit float64) {
 	r.Limit = model.Times(limit)
 	for i := range r.Lives {
 		l := &r.Lives[i]
-		if reached := firstday.Reach(l.Levels, r.K, r.N); !math.IsInf(reached, -1) {
+		if reached := score.ReachedLevel(l.Levels, r.K, r.N); !math.IsInf(reached, -1) {
 			times := model.Times(reached)
 			l.Reached = &times
 		}
-		l.Alarm = firstday.First(l.Levels, r.K, r.N, limit) + 1
+		l.Alarm = score.FirstAbove(l.Levels, r.K, r.N, limit) + 1
 	}
 }
 
@@ -114,9 +114,9 @@ func (r *FirstDay) lines() (rows [][]string) {
 	return rows
 }
 
-// Save writes the card to base.html and the report for programs to base.json.
-func (r *FirstDay) Save(base string) error {
-	return saveCard(base, r, cardHead{Model: r.Model, Label: r.meaning(), Job: r.Job}, r.page().Sections)
+// Save writes the card to base.html and the report for programs to base.json, each whole, as atomicfile.Write does.
+func (r *FirstDay) Save(base string, write func(path string, b []byte) error) error {
+	return saveCard(base, write, r, cardHead{Model: r.Model, Label: r.meaning(), Job: r.Job}, r.page().Sections)
 }
 
 func (r *FirstDay) page() *page {
@@ -125,7 +125,7 @@ func (r *FirstDay) page() *page {
 	p.note("No worn tool was seen yet. The model says that a tool is different from before, not that it is worn: with another material, or a sensor that was mounted again, it is different too")
 	p.text("It watches a machine until the first worn tool is measured. Then train again, with its label: `trainer fit`. It compares one sensor, %s, with the first %d windows of each tool. It looks at no other sensor.", r.Sensor, r.Reference)
 	p.section("lives", "Lives")
-	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, as a factor of its first windows: above 1 as healthy tools changed, below 1 the other way. The limit is the greater of 2 and the geometric mean of what lives that taught reached, to the power of %.1f.", r.K, r.N, firstday.Share)
+	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, as a factor of its first windows: above 1 as healthy tools changed, below 1 the other way. The limit is the greater of 2 and the geometric mean of what lives that taught reached, to the power of %.1f.", r.K, r.N, score.ShareDifferent)
 	p.figures("levels")
 	t := p.table("tool", "windows", "", "reached", "")
 	for _, row := range r.lines() {

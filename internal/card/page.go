@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -156,7 +155,7 @@ func (h cardHead) html(sections []section, text []byte) ([]byte, error) {
 }
 
 // saveCard writes a report for programs to base.json, and its card to base.html.
-func saveCard(base string, r any, h cardHead, sections []section) error {
+func saveCard(base string, write func(path string, b []byte) error, r any, h cardHead, sections []section) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -165,7 +164,7 @@ func saveCard(base string, r any, h cardHead, sections []section) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return errors.Join(atomicfile.Write(base+".json", append(text, '\n')), atomicfile.Write(base+".html", page))
+	return errors.Join(write(base+".json", append(text, '\n')), write(base+".html", page))
 }
 
 // page returns what follows the verdict on the card.

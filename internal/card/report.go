@@ -197,9 +197,9 @@ func (r *Report) simpler() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-// Save writes base.html, the model card for people, and base.json, the report for programs.
-func (r *Report) Save(base string) error {
-	return saveCard(base, r, cardHead{r.Model, r.Label, r.Job, r.Verdict}, r.page().Sections)
+// Save writes base.html, the model card for people, and base.json, the report for programs, as [FirstDay.Save] does.
+func (r *Report) Save(base string, write func(path string, b []byte) error) error {
+	return saveCard(base, write, r, cardHead{r.Model, r.Label, r.Job, r.Verdict}, r.page().Sections)
 }
 
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"

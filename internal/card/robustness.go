@@ -8,7 +8,6 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // FaultKind is what may be wrong with a sensor.
@@ -411,7 +410,7 @@ func (r *Report) robustness(p *page) {
 	}
 	p.text("Features of one sensor at a time were changed in the windows of tools held out, and judged by networks that had not seen these tools. "+
 		"A sensor counts if its features have %.0f %% of the squared weights or more. Gains, and being dead, stuck or missing, begin at a random window between a quarter and three quarters of a life. "+
-		"Features are relative to the reference that the tool had before. Every decision counts, also an unknown one.", 100*stability.LeastShare)
+		"Features are relative to the reference that the tool had before. Every decision counts, also an unknown one.", 100*score.LeastShare)
 	p.text("Without any fault the G-mean is %s. Of %s, %d %s missed and %d late, and there %s %s. "+
 		"The counts below come on top of these. An alarm is late if it comes more than %d windows after the one without the fault, or past %.0f %% of the limit.",
 		Figure(b.Clean.GMean), count(b.Worn, "alarm of a worn tool", "alarms of worn tools"), b.Clean.Missed, isAre(b.Clean.Missed), b.Clean.Late, isAre(b.Clean.False), count(b.Clean.False, "false alarm", "false alarms"), b.clean.N, 100*tooLateBeyond)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/report"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
@@ -110,7 +110,7 @@ func (t *Trend) chosen() string {
 	}
 	if c.Steady > 0 {
 		fmt.Fprintf(&b, " Features with a stability weight: %d.", c.Steady)
-		if t.OfTools < stability.LeastTools {
+		if t.OfTools < score.LeastTools {
 			b.WriteString(" Their weights come from two tools only.")
 		}
 	} else {

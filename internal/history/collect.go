@@ -141,7 +141,7 @@ func (c *Collector) repeats(seq uint64, sum uint64) bool {
 }
 
 func (c *Collector) alert(m bus.Message) error {
-	if m.Key != c.machine || !isAlert(&m) {
+	if m.Key != c.machine || string(m.Header("ce_type")) != event.AlertType {
 		return nil
 	}
 	a, ours, err := Event[event.Alert](&m, c.group)

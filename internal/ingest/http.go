@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/bus/buslog"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source/feed"
@@ -101,7 +100,7 @@ func (w *webServer) close() {
 // handler serves all paths of the server; /v1/context asks for token.
 func (s *Supervisor) handler(token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", metric.Handler(append(append(s.collectors(), metric.Runtime()...), buslog.CertificateMetrics(s.bus))...))
+	mux.Handle("/metrics", metric.Handler(append(append(s.collectors(), metric.Runtime()...), metric.Expiries(s.bus.Expiries()))...))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.readyz(time.Now))
 	mux.HandleFunc("GET /healthz", s.healthz)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )

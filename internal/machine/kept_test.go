@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -17,7 +17,7 @@ import (
 // shadow has seen all of them.
 func keptPlant(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	t.Helper()
-	text, err := os.ReadFile("state/testdata/records-3.json")
+	text, err := os.ReadFile("../event/state/testdata/records-3.json")
 	if err != nil {
 		t.Fatal(err)
 	}

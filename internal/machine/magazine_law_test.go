@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // Pages learn of open alarms in the magazine from results and alerts, a listing from the records:

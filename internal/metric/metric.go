@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -45,6 +46,14 @@ func Runtime() []Collector {
 	return []Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector(),
 	}
+}
+
+// Expiries returns when certificates for Kafka expire. Rows yields whose each of them is.
+func Expiries(rows iter.Seq2[string, time.Time]) Collector {
+	return By("certificate", rows, []Metric[time.Time]{
+		Gauge("tcm_certificate_expiry_timestamp_seconds", "When a certificate expires, since 1970.", func(at time.Time) float64 { return float64(at.Unix()) }),
+		Gauge("tcm_certificate_days_left", "Until a certificate expires.", func(at time.Time) float64 { return time.Until(at).Hours() / 24 }),
+	})
 }
 
 // Metric is one metric of a snapshot S.

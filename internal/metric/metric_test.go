@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/internal/testkit/webtest"
 )
 
@@ -175,4 +177,8 @@ func TestWriteFile(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 		t.Error(entries, err)
 	}
+}
+
+func TestExpiriesAreDocumented(t *testing.T) {
+	metrictest.Check(t, "../../docs/reference/metrics.md", Expiries(maps.All(map[string]time.Time{"client": time.Unix(1_800_000_000, 0)})))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
-	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // Bounds of what a Follower reads.

@@ -87,7 +87,7 @@ func TestGrown(t *testing.T) {
 	p.until(bus.TopicAlerts, func(msgs []bus.Message) bool {
 		return strings.Contains(string(msgs[len(msgs)-1].Value), c.ID)
 	})
-	if standing, _, err := history.Alarms(t.Context(), p.bus, DefaultGroup); err != nil || len(standing) != len(names) {
+	if standing, _, err := Alarms(t.Context(), p.bus, DefaultGroup); err != nil || len(standing) != len(names) {
 		t.Errorf("%d machines in the listing, %v", len(standing), err)
 	}
 }

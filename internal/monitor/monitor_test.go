@@ -914,9 +914,9 @@ func TestTwoMonitors(t *testing.T) {
 }
 
 // standing returns how a machine stands.
-func (p *plant) standing(machine string) history.Standing {
+func (p *plant) standing(machine string) Standing {
 	p.t.Helper()
-	all, _, err := history.Alarms(p.t.Context(), p.bus, DefaultGroup)
+	all, _, err := Alarms(p.t.Context(), p.bus, DefaultGroup)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -926,5 +926,5 @@ func (p *plant) standing(machine string) history.Standing {
 		}
 	}
 	p.t.Fatalf("machine %s is not among %+v", machine, all)
-	return history.Standing{}
+	return Standing{}
 }

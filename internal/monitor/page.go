@@ -11,8 +11,8 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -174,8 +174,8 @@ func readPart(ctx context.Context, cfg bus.Config, group string, id int, from, t
 	return p, bytes, err
 }
 
-// Control lets pages send commands and labels through out.
-func Control(cfg bus.Config, out *bus.Producer) *web.Control {
+// Control lets pages send commands and labels through out. Known returns the classes of states in labels.
+func Control(cfg bus.Config, out *bus.Producer, known labels.Classes) *web.Control {
 	return &web.Control{
 		Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) },
 		Label: func(ctx context.Context, l event.Label, tools map[string]string, anyway bool) ([]string, error) {
@@ -188,7 +188,7 @@ func Control(cfg bus.Config, out *bus.Producer) *web.Control {
 				if tools != nil {
 					seen[l.Machine] = tools
 				}
-				if doubts := labels.Doubts(all, seen, l); len(doubts) > 0 {
+				if doubts := known.Doubts(all, seen, l); len(doubts) > 0 {
 					return doubts, nil
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 // measurement is a file of LabVIEW: keys of its heading, a line each, and segments.

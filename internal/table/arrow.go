@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // arrowBatch is the number of rows in a record batch, of about so many bytes.
@@ -135,7 +136,7 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	in, err := cells.OpenArrow(f, size)
+	in, err := window.OpenArrow(f, size)
 	if err != nil {
 		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from, or is damaged: %w: write the table again", file, err)
 	}

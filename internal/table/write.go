@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Head is what is known of a table before its rows.
@@ -190,7 +191,7 @@ func parquetMeta(in io.ReaderAt, size int64) (string, error) {
 }
 
 func arrowMeta(in io.ReaderAt, size int64) (string, error) {
-	f, err := cells.OpenArrow(in, size)
+	f, err := window.OpenArrow(in, size)
 	if err != nil {
 		return "", err
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -100,15 +99,15 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	}
 	lives := livesOf(t.group)
 	if len(t.Start) == len(t.group) { // without times as they came
-		slices.SortStableFunc(lives, func(a, b stability.Life) int { return t.Start[a.Rows[0]].Compare(t.Start[b.Rows[0]]) })
+		slices.SortStableFunc(lives, func(a, b score.Life) int { return t.Start[a.Rows[0]].Compare(t.Start[b.Rows[0]]) })
 	}
 	taught := c.taught(lives, cmp.Or(t.hop, m.Window.Step()))
-	followed := stability.Rank(len(t.Columns), row, taught)
+	followed := score.RankColumns(len(t.Columns), row, taught)
 	followed.Exclude(t.exclude)
 	judge := m.NewJudge()
 	origins, relations := judge.Origins(), judge.Relations()
-	sensors, nepers := stability.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins)
-	level, ok := firstday.Lead(followed, sensors, nepers)
+	sensors, nepers := score.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins)
+	level, ok := score.Lead(followed, sensors, nepers)
 	if failed != nil {
 		return nil, failed
 	}
@@ -119,7 +118,7 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	other := func(tool string) string { // the sensor that leads without it
 		without := followed.Without([]string{tool})
 		without.Exclude(t.exclude)
-		l, _ := firstday.Lead(without, sensors, nepers)
+		l, _ := score.Lead(without, sensors, nepers)
 		return l.Sensor
 	}
 	r := &card.FirstDay{Warnings: oddLife(level.Sensor, taught, other), Sensor: level.Sensor, K: alarm.Default.K, N: alarm.Default.N, Cutting: m.Cutting(), Reference: m.Reference.Windows}
@@ -139,7 +138,7 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	if m.FirstDay.Reached = reached(r); len(m.FirstDay.Reached) == 0 {
 		return nil, fmt.Errorf("%w: no tool has %d windows behind its reference of %d: give tools that lasted longer, let more of them teach with `first_day`, or shorten `reference: windows`", errData, r.K, m.Reference.Windows)
 	}
-	m.FirstDay.Limit = firstday.Limit(m.FirstDay.Reached, firstday.Share, firstday.Least)
+	m.FirstDay.Limit = score.DifferenceLimit(m.FirstDay.Reached, score.ShareDifferent, score.LeastDifferent)
 	r.Judge(m.FirstDay.Limit)
 	m.Drift = fitDrift(t.starts, weighty(followed.Weight))
 	var err error
@@ -150,7 +149,7 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 // reached returns what each life that taught reached, unless it was too short.
 func reached(r *card.FirstDay) (all []float64) {
 	for _, l := range r.Lives {
-		if reached := firstday.Reach(l.Levels[:l.Taught], r.K, r.N); !math.IsInf(reached, -1) {
+		if reached := score.ReachedLevel(l.Levels[:l.Taught], r.K, r.N); !math.IsInf(reached, -1) {
 			all = append(all, reached)
 		}
 	}
@@ -158,7 +157,7 @@ func reached(r *card.FirstDay) (all []float64) {
 }
 
 // oddLife says, if one life alone decides which sensor leads, that the other one may have failed in it.
-func oddLife(leads string, taught []stability.Life, without func(tool string) string) []string {
+func oddLife(leads string, taught []score.Life, without func(tool string) string) []string {
 	odd, other := "", ""
 	for _, l := range taught {
 		s := without(l.Tool)
@@ -203,7 +202,7 @@ func deadIn(least map[string]lowest, origins []signal.FeatureOrigin) []string {
 }
 
 // taught returns the lives that teach, as far as they do, of windows that begin a hop apart.
-func (c firstDayConfig) taught(lives []stability.Life, hop time.Duration) []stability.Life {
+func (c firstDayConfig) taught(lives []score.Life, hop time.Duration) []score.Life {
 	if c.Lives > 0 {
 		lives = lives[:min(c.Lives, len(lives))]
 	}
@@ -211,7 +210,7 @@ func (c firstDayConfig) taught(lives []stability.Life, hop time.Duration) []stab
 		return lives
 	}
 	left := int(min(c.Hours*float64(time.Hour)/float64(hop), math.MaxInt32)) // windows
-	var out []stability.Life
+	var out []score.Life
 	for _, l := range lives {
 		if left == 0 {
 			break
@@ -233,9 +232,9 @@ func weighty(weights []float64) []bool {
 }
 
 // livesOf returns the rows of each group, in the order of the rows.
-func livesOf(group []string) []stability.Life {
+func livesOf(group []string) []score.Life {
 	number, names := classify.NumberGroups(group)
-	out := make([]stability.Life, len(names))
+	out := make([]score.Life, len(names))
 	for i, k := range number {
 		out[k].Tool = group[i]
 		out[k].Rows = append(out[k].Rows, i)

@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // healthyLives are of tools that were taken out before they were worn.
@@ -135,15 +135,15 @@ func TestFirstDayRefuses(t *testing.T) {
 
 // Where one life alone changes the sensor that leads, a person looks at it. Where lives do not agree, or are few, no one does.
 func TestFirstDayOddLife(t *testing.T) {
-	tools := func(names ...string) (out []stability.Life) {
+	tools := func(names ...string) (out []score.Life) {
 		for _, n := range names {
-			out = append(out, stability.Life{Tool: n})
+			out = append(out, score.Life{Tool: n})
 		}
 		return out
 	}
 	for _, c := range []struct {
 		name    string
-		taught  []stability.Life
+		taught  []score.Life
 		without map[string]string
 		want    string
 	}{

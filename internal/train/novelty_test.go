@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // disturbances change a value v of a feature, the n-th of those that are disturbed. Its standard
@@ -52,7 +52,7 @@ func TestRecordedNoveltyLooksAtTheFeaturesThatCount(t *testing.T) {
 	for _, tool := range rows.tools() {
 		var train []float32
 		var groups []string
-		var lives []stability.Life
+		var lives []score.Life
 		var healthy [][]float32
 		for i, g := range rows.group {
 			row := rows.Data[i*p : (i+1)*p]
@@ -63,14 +63,14 @@ func TestRecordedNoveltyLooksAtTheFeaturesThatCount(t *testing.T) {
 				continue
 			}
 			if n := len(lives); n == 0 || lives[n-1].Tool != g {
-				lives = append(lives, stability.Life{Tool: g})
+				lives = append(lives, score.Life{Tool: g})
 			}
 			life := &lives[len(lives)-1]
 			life.Rows = append(life.Rows, len(groups))
 			train, groups = append(train, row...), append(groups, g)
 		}
 		x := dbn.Matrix{Rows: len(groups), Cols: p, Data: train}
-		kept := stability.Rank(p, x.Row, lives).Kept()
+		kept := score.RankColumns(p, x.Row, lives).Kept()
 		counts := make([]bool, p)
 		for _, k := range kept {
 			counts[k] = true

@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
@@ -183,7 +183,7 @@ func (b *robust) faults() []card.Fault {
 	var out []card.Fault
 	var names, units []string
 	byUnit := make(map[string][]string)
-	for _, s := range stability.Sensors(of) {
+	for _, s := range score.Sensors(of) {
 		if !slices.ContainsFunc(b.parts, func(p robustPart) bool { return s.Counts(p.weights) }) {
 			continue
 		}
@@ -206,7 +206,7 @@ func (b *robust) faults() []card.Fault {
 
 // unit returns what sensors that measure in the sensor's unit have in common: the group of its
 // first level.
-func (b *robust) unit(s stability.Sensor) string {
+func (b *robust) unit(s score.Sensor) string {
 	for _, j := range s.Columns {
 		if o := b.origins[j]; o.Gain.Power == 1 {
 			return o.Group

@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -161,7 +161,7 @@ func sensorOfEach(origins []signal.FeatureOrigin) []string {
 // sensorsOf groups features by the sensor that they come from, for a guard. Features of two sensors belong to none.
 func sensorsOf(names []string, origins []signal.FeatureOrigin) []vote.Sensor {
 	var out []vote.Sensor
-	for _, s := range stability.Sensors(sensorOfEach(origins)) {
+	for _, s := range score.Sensors(sensorOfEach(origins)) {
 		if s.Name == "" {
 			continue
 		}

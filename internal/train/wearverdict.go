@@ -8,7 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 
@@ -33,7 +33,7 @@ func (t *rowTable) byWear(held map[string]bool) bool {
 		tools[g] = true
 	}
 	first := slices.IndexFunc(t.wear.Tool, func(g string) bool { return !held[g] })
-	return lives < stability.LeastTools && first >= 0 &&
+	return lives < score.LeastTools && first >= 0 &&
 		slices.ContainsFunc(t.wear.Tool[first:], func(g string) bool { return !held[g] && g != t.wear.Tool[first] }) // two were measured
 }
 
@@ -95,5 +95,5 @@ func (j *Job) wearSettings(rows rowTable) trend.Settings {
 // sayByWear says that a model decides by wear, and why.
 func sayByWear(v *model.WearVerdict) string {
 	return fmt.Sprintf("the verdict comes from the estimated wear, cut at %.4g µm, and not from the classifier: %d tools or fewer went on to the end of their life, and estimates of wear learn from how features change all along; "+
-		"record more tools until they are worn, with or without labels", v.LimitUM, stability.LeastTools-1)
+		"record more tools until they are worn, with or without labels", v.LimitUM, score.LeastTools-1)
 }

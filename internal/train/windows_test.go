@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train/compare"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

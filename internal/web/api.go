@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // past is where the answers about the past come from, as Config says.

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // fleetPage is the page of the fleet as a program of its own would write it: it knows nothing

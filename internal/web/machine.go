@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // machine is what a hub keeps of one machine.

@@ -3,7 +3,7 @@ package web
 import (
 	"time"
 
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 

@@ -3,7 +3,7 @@ package web
 import (
 	"time"
 
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // Remember shows what was kept of a machine before the program began: its last verdicts, its

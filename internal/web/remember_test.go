@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // alarmTopic makes events of the test's machine as tcm.alerts.v1 has them. The sensors' clock is a

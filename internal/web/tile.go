@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Tile is what pages show of one machine at a glance. What is not known is left out.
@@ -234,7 +234,7 @@ func (m *machine) level() *tileLevel {
 		}
 	}
 	slices.Reverse(levels)
-	if left, ok := firstday.Left(levels, counts); ok && left < 1e6 {
+	if left, ok := score.WindowsLeft(levels, counts); ok && left < 1e6 {
 		t.WindowsLeft = ptr(math.Ceil(left))
 	}
 	return t

@@ -21,7 +21,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/web/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

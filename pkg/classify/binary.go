@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flank-tcm/flank/internal/kernel/littleendian"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -44,14 +44,14 @@ func (c *Classifier) AppendBinary(b []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	b = append(b, binaryMagic...)
 	if c.guard == nil {
-		b = littleendian.AppendFloats(le.AppendUint32(b, binaryVersion), c.costs)
+		b = kernel.AppendFloats(le.AppendUint32(b, binaryVersion), c.costs)
 		return c.network.AppendBinary(appendEncoder(b, c.encoder))
 	}
 	guard, err := c.guard.AppendBinary(nil)
 	if err != nil {
 		return b, fmt.Errorf("classify: %w", err)
 	}
-	b = appendEncoder(littleendian.AppendFloats(le.AppendUint32(b, guardedVersion), c.costs), c.encoder)
+	b = appendEncoder(kernel.AppendFloats(le.AppendUint32(b, guardedVersion), c.costs), c.encoder)
 	return c.network.AppendBinary(append(le.AppendUint32(b, uint32(len(guard))), guard...))
 }
 
@@ -68,8 +68,8 @@ func appendEncoder(b []byte, e *Encoder) []byte {
 	b = le.AppendUint32(b, uint32(len(e.columns)))
 	for _, col := range e.columns {
 		b = le.AppendUint64(b, math.Float64bits(col.fill))
-		b = littleendian.AppendFloats(b, col.knots)
-		b = littleendian.AppendFloats(b, col.values)
+		b = kernel.AppendFloats(b, col.knots)
+		b = kernel.AppendFloats(b, col.values)
 	}
 	return b
 }
@@ -87,7 +87,7 @@ func (e Encoding) number() byte {
 // returns an error that wraps ErrCorrupt, and leaves c alone, if b is anything
 // else. It allocates no more than a small multiple of len(b) and does not keep b.
 func (c *Classifier) UnmarshalBinary(b []byte) error {
-	r := &littleendian.Reader{Rest: b}
+	r := &kernel.Reader{Rest: b}
 	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("classify: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
@@ -125,7 +125,7 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 }
 
 // readGuard reads the guard of a classifier of so many columns and classes.
-func readGuard(r *littleendian.Reader, columns, classes int) (*vote.Guard, error) {
+func readGuard(r *kernel.Reader, columns, classes int) (*vote.Guard, error) {
 	n := r.Uint32()
 	if int64(n) > int64(len(r.Rest)) {
 		return nil, fmt.Errorf("classify: %w: a guard of %d bytes, %d are left", ErrCorrupt, n, len(r.Rest))
@@ -140,7 +140,7 @@ func readGuard(r *littleendian.Reader, columns, classes int) (*vote.Guard, error
 	return g, nil
 }
 
-func readEncoder(r *littleendian.Reader) (*Encoder, error) {
+func readEncoder(r *kernel.Reader) (*Encoder, error) {
 	number := r.Uint8()
 	if !r.Short && int(number) < len(encodings) && encodings[number] == Committee {
 		return readCommittee(r)
@@ -149,7 +149,7 @@ func readEncoder(r *littleendian.Reader) (*Encoder, error) {
 }
 
 // readCommittee reads the encoders of a committee, which has at least two members.
-func readCommittee(r *littleendian.Reader) (*Encoder, error) {
+func readCommittee(r *kernel.Reader) (*Encoder, error) {
 	n := int(r.Uint8())
 	if r.Short || n < 2 || n > len(members) {
 		return nil, fmt.Errorf("classify: %w: a committee of %d", ErrCorrupt, n)
@@ -172,7 +172,7 @@ func readCommittee(r *littleendian.Reader) (*Encoder, error) {
 	return committeeOf(parts), nil
 }
 
-func readColumns(r *littleendian.Reader, number byte) (*Encoder, error) {
+func readColumns(r *kernel.Reader, number byte) (*Encoder, error) {
 	columns := r.Uint32()
 	if r.Short || int(number) >= len(encodings) || columns < 1 || columns > maxColumns {
 		return nil, fmt.Errorf("classify: %w: encoding number %d of %d features", ErrCorrupt, number, columns)

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // memberReport is one network of a [Committee], as its Report names it.
@@ -21,7 +21,7 @@ type member struct {
 	network *dbn.Network
 	history *dbn.History
 	weights *Weights
-	columns *stability.Columns // nil where columns are not weighed
+	columns *score.Columns // nil where columns are not weighed
 }
 
 // join returns the classifier of the members, still without costs, and the joint

@@ -7,12 +7,12 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // guard gives c, which has its costs, a guard that learns from l, in which the given columns are logarithms, and lets the guard
 // bound the posteriors of rows held out too. The report says what the guard is made of, or why there is none.
-func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Columns, log []bool, s Settings, r *Report) error {
+func (l lesson) guard(ctx context.Context, c *Classifier, columns *score.Columns, log []bool, s Settings, r *Report) error {
 	off := func(why string) error {
 		r.Guard = &vote.Report{Off: why}
 		return nil

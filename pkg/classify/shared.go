@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Shared has networks that were trained, and what comes before them, so that fits of the same rows train each of them once: leaving out tool a and then, to
@@ -18,7 +18,7 @@ type Shared struct {
 	mu       sync.Mutex
 	networks map[string]*once
 	encoders map[encoderName]*Encoder
-	ranks    stability.Known
+	ranks    score.Known
 }
 
 // encoderName says what an encoder is fitted to, and how.

@@ -18,7 +18,7 @@ import (
 // The pages of the algorithm say the thresholds in the words behind them, and these words say the value.
 func TestThresholds(t *testing.T) {
 	form := regexp.MustCompile(`^[^;:"]+(; ([a-z-]+\.md): "([^"]+)")?\n$`)
-	for _, path := range []string{"thresholds.go", "../score/stability/thresholds.go", "vote/thresholds.go"} {
+	for _, path := range []string{"thresholds.go", "../score/thresholds.go", "vote/thresholds.go"} {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
 		if err != nil {

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Stability says whether columns count by how steadily they follow the lives of
-// tools, see [stability.Columns].
+// tools, see [score.Columns].
 type Stability string
 
 // The settings of stability.
@@ -46,7 +46,7 @@ type ColumnWeight struct {
 // weigh returns how much each column counts, given samples of d's rows with a class and
 // without: a weight for each column. Where columns are not weighed, it is 1, and 0 for
 // Settings.Exclude. The Weights say why, or which columns count; the Columns are nil in the first case.
-func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights, *stability.Columns) {
+func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights, *score.Columns) {
 	_, cols := d.of.X.Shape()
 	w := &Weights{}
 	weights := slices.Repeat([]float64{1}, cols)
@@ -63,8 +63,8 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		return weights, w, nil
 	}
 	lives := d.lives(labelled, unlabelled)
-	if w.Ended = d.countEnded(lives); w.Ended < stability.LeastTools {
-		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
+	if w.Ended = d.countEnded(lives); w.Ended < score.LeastTools {
+		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, score.LeastTools)
 		return weights, w, nil
 	}
 	c := s.Shared.ranks.Rank(cols, rowOf(labelled, unlabelled), lives)
@@ -93,16 +93,16 @@ func rowOf(labelled, unlabelled sample) func(i int) []float32 {
 
 // lives returns the sampled rows of each group in the order of time. Rows with a class
 // are numbered as in their sample, and the rows without one go on from there.
-func (d subset) lives(labelled, unlabelled sample) []stability.Life {
+func (d subset) lives(labelled, unlabelled sample) []score.Life {
 	at := make(map[string]int)
-	var lives []stability.Life
+	var lives []score.Life
 	order := make([]int, 0, labelled.x.Rows+unlabelled.x.Rows)
 	add := func(group string, place int) {
 		k, known := at[group]
 		if !known {
 			k = len(lives)
 			at[group] = k
-			lives = append(lives, stability.Life{Tool: group})
+			lives = append(lives, score.Life{Tool: group})
 		}
 		lives[k].Rows = append(lives[k].Rows, len(order))
 		order = append(order, place)
@@ -145,7 +145,7 @@ func scaleOf(weights []float64, visible dbn.Unit) float64 {
 }
 
 // countEnded returns how many tools went on to the end of their life.
-func (d subset) countEnded(lives []stability.Life) (n int) {
+func (d subset) countEnded(lives []score.Life) (n int) {
 	ended := d.ended()
 	for _, l := range lives {
 		if ended(l.Tool) {

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // FirstDay lets a model that has seen no worn tool decide by how much a tool differs from its own first windows. It has no
@@ -16,7 +16,7 @@ import (
 // With the level and the limit in nepers, the score is 1/(1 + exp(limit − level)): its odds are the amplitude over the amplitude
 // at the limit. It is not a probability.
 type FirstDay struct {
-	firstday.Level
+	score.Level
 	Limit   float64   `json:"limit"`   // neper; a tool is different from there on
 	Reached []float64 `json:"reached"` // what each healthy life reached, in nepers; its length says how many taught
 }

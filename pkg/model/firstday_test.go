@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // firstDay returns a model that finds a tool different when a and the RMS of the thrust have grown by half over the reference.
@@ -17,7 +17,7 @@ func firstDay(t testing.TB) *Model {
 	j := (&m).NewJudge()
 	a, b := slices.Index(j.FeatureNames(), "a"), slices.Index(j.FeatureNames(), "thrust.rms")
 	m.Classifier, m.FirstDay = nil, &FirstDay{
-		Level: firstday.Level{Sensor: "a", Columns: []int{a, b}, Weights: []float64{0.75, 0.25}}, Limit: math.Log(1.5), Reached: []float64{0.1, 0.2},
+		Level: score.Level{Sensor: "a", Columns: []int{a, b}, Weights: []float64{0.75, 0.25}}, Limit: math.Log(1.5), Reached: []float64{0.1, 0.2},
 	}
 	for i := range m.Golden {
 		score, _ := m.FirstDay.Score(m.Golden[i].Features)

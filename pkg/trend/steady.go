@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -32,7 +32,7 @@ type steady struct {
 type sharedRows struct {
 	mu    sync.Mutex
 	known map[string]func() *steady
-	ranks stability.Known
+	ranks score.Known
 }
 
 // NewShared returns one that has nothing.
@@ -41,11 +41,11 @@ func NewShared() *sharedRows { return &sharedRows{known: make(map[string]func() 
 // steady fits the weighted regression and the trees on all tools but those held, unless s has them. It
 // returns nil if no column follows the life of every tool.
 func (r *regression) steady(held []int, alphas []float64, s Settings) *steady {
-	var lives []stability.Life
+	var lives []score.Life
 	name := fmt.Sprint(alphas)
 	for k, of := range r.chosen {
 		if !slices.Contains(held, k) {
-			lives = append(lives, stability.Life{Tool: r.rows.Tool[of[0]], Rows: of})
+			lives = append(lives, score.Life{Tool: r.rows.Tool[of[0]], Rows: of})
 			name += fmt.Sprintf(" %d %q", len(of), r.rows.Tool[of[0]])
 		}
 	}
@@ -59,7 +59,7 @@ func (r *regression) steady(held []int, alphas []float64, s Settings) *steady {
 	return fit()
 }
 
-func (r *regression) fitSteady(lives []stability.Life, alphas []float64, set Settings) *steady {
+func (r *regression) fitSteady(lives []score.Life, alphas []float64, set Settings) *steady {
 	var rows []int
 	for _, l := range lives {
 		rows = append(rows, l.Rows...)

@@ -125,7 +125,7 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 var ErrNoChannel = errors.New("window: file: no channel of that name")
 
 // ReadChannel calls each with the samples of one channel of every window in a file that
-// a [FileWriter] wrote, in the order of the file. The caller opens the reader, with bounds if
+// a [FileWriter] wrote, in the order of the file. The caller opens the reader, with [OpenWindows] if
 // others may have written the file, and closes it. Start is the sensor time of the first
 // sample. x belongs to ReadChannel: each must not keep it. An error of each ends the
 // reading and is returned; a damaged file is an error that wraps [ErrCorrupt].

@@ -176,14 +176,16 @@ type wireChannel struct {
 
 // Slots of the tables in Schema.fbs, as flatbuffers count them.
 const (
-	slotFields   = 6 // of Schema
-	slotName     = 4 // of Field
-	slotTypeType = 8
-	slotType     = 10
-	slotMetadata = 16
-	slotListSize = 4 // of FixedSizeList
-	slotKey      = 4 // of KeyValue
-	slotValue    = 6
+	slotFields         = 6 // of Schema
+	slotSchemaMetadata = 8
+	slotName           = 4 // of Field
+	slotTypeType       = 8
+	slotType           = 10
+	slotChildren       = 14
+	slotMetadata       = 16
+	slotListSize       = 4 // of FixedSizeList
+	slotKey            = 4 // of KeyValue
+	slotValue          = 6
 
 	headerSchema      = 1
 	typeFixedSizeList = 16

@@ -9,7 +9,7 @@ were called faulty rightly (tp), missed (fn), called healthy rightly (tn) and
 called faulty wrongly (fp), and the AUC of all windows of the split. Cells that
 the file has are kept, so a run that was stopped goes on. The second line writes
 the weights of columns of a small table, which a Go test compares with
-pkg/score/stability.
+pkg/score.
 
 Variants:
 
@@ -20,7 +20,7 @@ Variants:
 - aided: with Flank's aids. Features that are positive throughout the training
   part are relative by the logarithm of the ratio, others by the difference.
   Columns are screened by how steadily they follow the life of every tool
-  (pkg/score/stability; from three tools on): they are scaled by their weight, or, for
+  (pkg/score; from three tools on): they are scaled by their weight, or, for
   trees, the best 40 are kept, of regressions 10. (Trials on the turning tools
   gave these two numbers, which flatters trees there.)
   Tools without labels take part in scaling and screening, and their first
@@ -170,7 +170,7 @@ def correlations(life):
 
 def stability(rho):
     """The weight of each column: how steadily it follows the lives of all tools, as
-    in pkg/score/stability, of their correlations by tool and column."""
+    in pkg/score, of their correlations by tool and column."""
     mean = rho.mean(axis=0)
     sd = numpy.sqrt((2 * 0.3**2 + ((rho - mean) ** 2).sum(axis=0)) / (2 + len(rho) - 1))
     return numpy.maximum(0, numpy.abs(mean) - sd) ** 2
@@ -427,7 +427,7 @@ def begin(path):
 
 
 def reference(path):
-    """Writes a small table with its weights for the test of pkg/score/stability."""
+    """Writes a small table with its weights for the test of pkg/score."""
     draw = numpy.random.default_rng(7)
     lives = []
     for n, sign in ((12, 1), (20, -1), (17, 1), (9, 1)):

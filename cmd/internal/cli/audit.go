@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -71,4 +72,14 @@ func AuditCommand(ctx context.Context, cfg bus.Config, program, by string, stder
 	if err := audit.Write(ctx, cfg, program, r); err != nil {
 		fmt.Fprintf(stderr, "note: %s has no record of this: %s\n", bus.TopicAudit, plain.Text(err.Error()))
 	}
+}
+
+// AuditMetrics returns the metrics of a writer, which may be nil, see docs/how-to/audit.md.
+func AuditMetrics(w *audit.Writer) metric.Collector {
+	return metric.Of(w.Stats, []metric.Metric[audit.Stats]{
+		metric.Counter("tcm_audit_accepted_total", "Actions of people that were accepted.", func(s audit.Stats) uint64 { return s.Accepted }),
+		metric.Counter("tcm_audit_refused_total", "Actions of people that were refused.", func(s audit.Stats) uint64 { return s.Refused }),
+		metric.Counter("tcm_audit_unrecorded_total", "Refused actions without an audit record of their own: they came too fast.", func(s audit.Stats) uint64 { return s.Unrecorded }),
+		metric.Counter("tcm_audit_lost_total", "Audit records that are in the log and not on the topic.", func(s audit.Stats) uint64 { return s.Lost }),
+	})
 }

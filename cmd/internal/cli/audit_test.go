@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 )
 
 // A program records from its start to its end: in the log alone while it has no topic, and on the topic
@@ -67,4 +68,8 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(log.String(), "hunter2") || strings.Contains(log.String(), `"id":""`) {
 		t.Error(log.String())
 	}
+}
+
+func TestAuditMetricsAreDocumented(t *testing.T) {
+	metrictest.Check(t, "../../../docs/how-to/audit.md", AuditMetrics(nil))
 }

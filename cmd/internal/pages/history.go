@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // OpenHistory opens the history of a group in a folder, or in memory if that is empty. It logs

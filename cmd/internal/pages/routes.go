@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/buslog"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 )
 
@@ -51,7 +51,7 @@ func (a Alerts) Build(file string, to bus.Config, group string, aside bool, log 
 
 // standing returns the state that monitors remember, as events.
 func standing(ctx context.Context, to bus.Config, group string, partition int) (all []*route.Event, err error) {
-	alerts, advisories, err := history.Shown(ctx, to, group, partition)
+	alerts, advisories, err := monitor.Shown(ctx, to, group, partition)
 	for _, a := range alerts {
 		e, bad := route.Of(a, a.ID, event.AlertType, a.Machine, a.At)
 		err = errors.Join(err, bad)

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/rs/zerolog"
 )
@@ -214,5 +215,5 @@ func Control(to bus.Config) (control *web.Control, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return monitor.Control(to, out), out.Close, nil
+	return monitor.Control(to, out, wear.Rule{}.StateClass), out.Close, nil
 }

@@ -7,30 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/metric"
 )
-
-// CertificateMetrics returns how long the certificates of connections to Kafka
-// last.
-func CertificateMetrics(cfg bus.Config) metric.Collector {
-	return certificateMetrics(func() []bus.Certificate {
-		certificates, _ := cfg.Certificates() // the next connection reports a file that cannot be read
-		return certificates
-	})
-}
-
-func certificateMetrics(certificates func() []bus.Certificate) metric.Collector {
-	return metric.By("certificate", func(yield func(string, bus.Certificate) bool) {
-		for _, c := range certificates() {
-			if !yield(c.Whose, c) {
-				return
-			}
-		}
-	}, []metric.Metric[bus.Certificate]{
-		metric.Gauge("tcm_certificate_expiry_timestamp_seconds", "When a certificate expires, since 1970.", func(c bus.Certificate) float64 { return float64(c.NotAfter.Unix()) }),
-		metric.Gauge("tcm_certificate_days_left", "Until a certificate expires.", func(c bus.Certificate) float64 { return c.DaysLeft(time.Now()) }),
-	})
-}
 
 const (
 	lookEvery = 10 * time.Second // at the certificates: the broker's is known after a connection

@@ -9,14 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 )
-
-func TestCertificateMetrics(t *testing.T) {
-	metrictest.Check(t, "../../../docs/reference/metrics.md", certificateMetrics(func() []bus.Certificate {
-		return []bus.Certificate{{Whose: "client", NotAfter: time.Unix(1_800_000_000, 0)}}
-	}))
-}
 
 // A certificate is warned of once a day in its last 30 days, and no longer when
 // it was renewed.

@@ -24,7 +24,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/metric"
 )
 
 // Bounds of a writer.
@@ -249,29 +248,19 @@ func (w *Writer) Close() {
 	w.out.Close()
 }
 
-// stats counts what a Writer did.
-type stats struct {
+// Stats counts what a Writer did.
+type Stats struct {
 	Accepted, Refused uint64 // actions
 	Unrecorded        uint64 // of the refused ones, those without a record of their own
 	Lost              uint64 // records that are in the log and not on the topic
 }
 
-// stats returns the counts. A nil Writer has none.
-func (w *Writer) Stats() stats {
+// Stats returns the counts. A nil Writer has none.
+func (w *Writer) Stats() Stats {
 	if w == nil {
-		return stats{}
+		return Stats{}
 	}
-	return stats{w.accepted.Load(), w.refused.Load(), w.unrecorded.Load(), w.lost.Load()}
-}
-
-// Metrics returns the metrics of a writer, see docs/how-to/audit.md.
-func (w *Writer) Metrics() metric.Collector {
-	return metric.Of(w.Stats, []metric.Metric[stats]{
-		metric.Counter("tcm_audit_accepted_total", "Actions of people that were accepted.", func(s stats) uint64 { return s.Accepted }),
-		metric.Counter("tcm_audit_refused_total", "Actions of people that were refused.", func(s stats) uint64 { return s.Refused }),
-		metric.Counter("tcm_audit_unrecorded_total", "Refused actions without an audit record of their own: they came too fast.", func(s stats) uint64 { return s.Unrecorded }),
-		metric.Counter("tcm_audit_lost_total", "Audit records that are in the log and not on the topic.", func(s stats) uint64 { return s.Lost }),
-	})
+	return Stats{w.accepted.Load(), w.refused.Load(), w.unrecorded.Load(), w.lost.Load()}
 }
 
 func messages(all []event.Audit) []bus.Message {

@@ -18,7 +18,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
-	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -126,13 +125,13 @@ func TestRecord(t *testing.T) {
 			t.Errorf("the log lacks %s\n%s", want, log.String())
 		}
 	}
-	if s := w.Stats(); s != (stats{Accepted: 1, Refused: 1}) {
+	if s := w.Stats(); s != (Stats{Accepted: 1, Refused: 1}) {
 		t.Errorf("%+v", s)
 	}
 	var none *Writer
 	none.Record(ack("kim"))
 	none.Close()
-	if none.Stats() != (stats{}) {
+	if none.Stats() != (Stats{}) {
 		t.Error("a nil writer has counted")
 	}
 }
@@ -257,17 +256,12 @@ func TestRefusalsAreBounded(t *testing.T) {
 	c.pass(refusalEvery)
 	w.Record(wrong)
 	w.Close()
-	if s := w.Stats(); s != (stats{Accepted: 100, Refused: 101, Unrecorded: 80}) {
+	if s := w.Stats(); s != (Stats{Accepted: 100, Refused: 101, Unrecorded: 80}) {
 		t.Errorf("%+v", s)
 	}
 	if last := k.got[len(k.got)-1]; len(k.got) != 20+100+1 || last.Action != event.Login || last.More != 80 {
 		t.Errorf("%d records, the last one is %+v", len(k.got), last)
 	}
-}
-
-func TestMetricsAreDocumented(t *testing.T) {
-	var none *Writer
-	metrictest.Check(t, "../../../docs/how-to/audit.md", none.Metrics())
 }
 
 // Records come back from Kafka, and messages that are not records are counted. A missing topic is an

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -65,7 +64,7 @@ func (s *Store) Spectra(name, channel string) (*spectra, error) {
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	r, err := cells.OpenWindows(f, info.Size())
+	r, err := window.OpenWindows(f, info.Size())
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %s.arrow: %w: %w: delete it with %s.json", name, err, window.ErrCorrupt, name)
 	}

@@ -3,21 +3,17 @@
 package labels
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/table/wear"
 )
 
 // maxRecord is the longest record that is read, in bytes.
@@ -84,53 +80,18 @@ func Count(all []event.Label) []event.Label {
 	return slices.DeleteFunc(slices.Clone(all), func(l event.Label) bool { return l.Revoked != nil })
 }
 
-// Measurements returns labels as training joins them to windows. An answer to an alarm counts where its tool has no other label. A state from a
-// time until another one is two moments, between which it holds, so that it goes with moments.
-func Measurements(floor, answers []event.Label) (ms []wear.Measurement) {
-	type tool struct{ machine, name string }
-	known := make(map[tool]bool)
-	add := func(l event.Label, source wear.Source) {
-		m := wear.Measurement{
-			Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Hole: l.Hole, Time: l.At, End: l.Until, VBMeanUM: number(l.WearMeanUM), VBMaxUM: number(l.WearUM),
-			State: l.State, Where: "label " + l.ID, Source: source,
-		}
-		if until := m; !l.Until.IsZero() && l.WearUM == nil && l.WearMeanUM == nil {
-			until.Time, m.End, until.End = l.Until, time.Time{}, time.Time{}
-			ms = append(ms, until)
-		}
-		ms = append(ms, m)
-	}
-	for _, l := range Count(floor) {
-		known[tool{l.Machine, wear.ToolOf(l.Tool, l.ToolLife)}] = true
-		add(l, wear.Floor)
-	}
-	for _, l := range answers {
-		if !known[tool{l.Machine, wear.ToolOf(l.Tool, l.ToolLife)}] {
-			add(l, wear.Alarms)
-		}
-	}
-	return ms
-}
-
-func number(um *float64) float64 {
-	if um == nil {
-		return math.NaN()
-	}
-	return *um
-}
-
 // near is how close to each other two moments are about the same time.
 const near = time.Minute
 
 // contradiction says in words with which of the labels a new one cannot be right: a tool has two states at about the same time, or
 // its wear falls. A label of the same key is corrected, which only its author does without a question. It is empty if there is none.
-func contradiction(all []event.Label, l event.Label) string {
+func (known Classes) contradiction(all []event.Label, l event.Label) string {
 	for i := range all {
 		o := &all[i]
 		if o.Revoked != nil || o.Machine != l.Machine || o.Tool != l.Tool || o.ToolLife != l.ToolLife || o.ID == l.ID && (o.By == l.By || o.Known() == l.Known()) {
 			continue
 		}
-		if why := conflict(*o, l); why != "" {
+		if why := known.conflict(*o, l); why != "" {
 			return fmt.Sprintf("label %s, %s by %s%s, says otherwise: %s", o.ID, o.Known(), o.By, when(*o), why)
 		}
 	}
@@ -148,7 +109,7 @@ func when(l event.Label) string {
 }
 
 // conflict says why two labels of one tool cannot both be right.
-func conflict(a, b event.Label) string {
+func (known Classes) conflict(a, b event.Label) string {
 	if a.ID == b.ID {
 		return fmt.Sprintf("%s would take its place", b.Known())
 	}
@@ -159,13 +120,12 @@ func conflict(a, b event.Label) string {
 		a, b = b, a
 	}
 	together := a.At.IsZero() && a.Hole == b.Hole || !a.At.IsZero() && b.At.Sub(later(a.At, a.Until)) < near
-	var rule wear.Rule
-	first, known := rule.StateClass(a.State)
-	second, also := rule.StateClass(b.State)
+	first, has := known(a.State)
+	second, also := known(b.State)
 	switch {
-	case known && also && first > second && !a.At.IsZero():
+	case has && also && first > second && !a.At.IsZero():
 		return fmt.Sprintf("a tool that is %s is not %s later: if it was ground again, declare it new", a.State, b.State)
-	case together && known && also && first != second:
+	case together && has && also && first != second:
 		return fmt.Sprintf("it is %s and %s at about the same time", a.State, b.State)
 	case !a.At.IsZero() && (falls(a.WearUM, b.WearUM) || falls(a.WearMeanUM, b.WearMeanUM)):
 		return fmt.Sprintf("wear falls from %s to %s: if the tool was ground again, declare it new", a.Known(), b.Known())
@@ -185,10 +145,13 @@ func falls(a, b *float64) bool { return a != nil && b != nil && *b < *a }
 // Seen are the tools of each machine that monitors remember, with the life of each.
 type Seen map[string]map[string]string
 
+// Classes returns the class of a state, the best first, and whether it has one.
+type Classes func(state string) (class int, known bool)
+
 // Doubts returns why a new label may be a mistake, in words: it names what no monitor has seen, or contradicts a label.
-func Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
+func (known Classes) Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
 	tools := seen[l.Machine]
-	life, known := tools[l.Tool]
+	life, remembered := tools[l.Tool]
 	has := "life " + life
 	if life == "" {
 		has = "no life"
@@ -196,18 +159,18 @@ func Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
 	switch {
 	case tools == nil:
 		why = append(why, fmt.Sprintf("no monitor has seen machine %s; monitors know %s", l.Machine, named(slices.Sorted(maps.Keys(seen)))))
-	case !known:
+	case !remembered:
 		why = append(why, fmt.Sprintf("no monitor remembers tool %s of %s; it has %s", l.Tool, l.Machine, named(slices.Sorted(maps.Keys(tools)))))
 	case l.ToolLife != "" && l.ToolLife != life && l.Incident == "": // a page knows whose alarm it was
 		why = append(why, fmt.Sprintf("the tool that monitors saw last under the name %s has %s, not %s: training finds windows of %s only if results name it", l.Tool, has, l.ToolLife, l.ToolLife))
 	}
-	if c := contradiction(all, l); c != "" {
+	if c := known.contradiction(all, l); c != "" {
 		why = append(why, c)
 	}
 	if um := l.WearUM; um != nil && *um > 0 && *um < leastUM {
 		why = append(why, fmt.Sprintf("%.3g µm is less than anyone can measure: is it in mm?", *um))
 	}
-	if _, known := (wear.Rule{}).StateClass(l.State); !known && l.State != "" {
+	if _, has := known(l.State); !has && l.State != "" {
 		why = append(why, fmt.Sprintf("state %.40q says neither worn nor healthy: training takes it only if its configuration says what it means", l.State))
 	}
 	if last := later(l.At, l.Until); last.Sub(l.Given) > near {
@@ -230,28 +193,4 @@ func named(names []string) string {
 		text += fmt.Sprintf(" and %d more", len(names)-most)
 	}
 	return text
-}
-
-// Of returns the label that a row of a wear file says, without who says it. It reports a row that is of a recording, which no window on Kafka
-// is of, or whose class is a number.
-func Of(m wear.Measurement, machine string) (event.Label, error) {
-	l := event.Label{Machine: cmp.Or(m.Machine, machine), Tool: m.Tool, Hole: m.Hole, At: m.Time.UTC(), Until: m.End.UTC(), State: cmp.Or(m.State, m.Class), Note: m.Where}
-	_, number := strconv.Atoi(m.Class)
-	switch {
-	case m.OfRecording():
-		return l, fmt.Errorf("%s: the row is of a recording, or counts its seconds: name tool and hole, or write the time by RFC 3339", m.Where)
-	case m.Class != "" && (number == nil || m.State != "" && m.State != m.Class):
-		return l, fmt.Errorf("%s: class %q: write the name of the class as the state, and no other state", m.Where, m.Class)
-	case l.Machine == "":
-		return l, fmt.Errorf("%s: the row names no machine: name it with --machine, by its path", m.Where)
-	}
-	for _, f := range []struct {
-		um float64
-		to **float64
-	}{{m.VBMaxUM, &l.WearUM}, {m.VBMeanUM, &l.WearMeanUM}} {
-		if f.um == f.um {
-			*f.to = &f.um
-		}
-	}
-	return l, nil
 }

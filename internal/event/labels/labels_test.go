@@ -28,6 +28,9 @@ func label(l event.Label) event.Label {
 	return l
 }
 
+// words are what training knows without a configuration.
+var words Classes = wear.Rule{}.StateClass
+
 func TestContradictions(t *testing.T) {
 	worn := label(event.Label{At: minute(10), WearUM: um(300), State: "worn"})
 	other := worn
@@ -54,7 +57,7 @@ func TestContradictions(t *testing.T) {
 		"another hole":             {hole, label(event.Label{Hole: "H2", State: "healthy"}), ""},
 		"a hole and a time":        {hole, worn, "one of them has a time"},
 	} {
-		got := contradiction([]event.Label{tc.before}, tc.new)
+		got := words.contradiction([]event.Label{tc.before}, tc.new)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) || got != "" && !strings.HasPrefix(got, "label "+tc.before.ID) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
@@ -83,49 +86,9 @@ func TestDoubts(t *testing.T) {
 		"until tomorrow":     {seen, event.Label{At: start, Until: minute(24 * 60), State: "worn"}, "2026-11-03T06:00:00Z is in the future"},
 		"by another's clock": {seen, event.Label{At: minute(0.5), State: "worn"}, ""},
 	} {
-		if got := strings.Join(Doubts(nil, tc.seen, label(tc.l)), "; "); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+		if got := strings.Join(words.Doubts(nil, tc.seen, label(tc.l)), "; "); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-	}
-}
-
-// A label goes to the life of its tool. Answers count only where there is no label.
-func TestMeasurements(t *testing.T) {
-	a := label(event.Label{At: minute(10), WearUM: um(100)})
-	b := a
-	b.ToolLife, b.WearUM = "2", um(50)
-	b.ID = b.NewLabelID()
-	gone := a
-	gone.Revoked = &event.Revoked{}
-	weak := label(event.Label{At: minute(3), Until: minute(5), State: "worn"})
-	third := weak
-	third.ToolLife = "3"
-	ms := Measurements([]event.Label{a, b, gone}, []event.Label{weak, third})
-	j, err := wear.NewJoin(ms, wear.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
-	window := func(life string, at float64) wear.Window {
-		return wear.Window{Machine: "acme/usk25", Tool: wear.ToolOf("T8", life), Start: minute(at), Length: time.Second}
-	}
-	for _, life := range []string{"", "2", "3", "4"} {
-		j.See(window(life, 0))
-		j.See(window(life, 10))
-	}
-	for _, tc := range []struct {
-		life string
-		at   float64
-		want string
-	}{
-		{"", 5, "50 "}, {"2", 5, "25 "}, {"3", 4, "NaN worn"}, {"3", 2, "NaN "}, {"3", 6, "NaN "}, {"4", 5, "50 "},
-	} {
-		m, _ := j.Peek(window(tc.life, tc.at))
-		if got := fmt.Sprint(m.VBMaxUM, " ", m.State); got != tc.want {
-			t.Errorf("life %s at %v: %q, want %q", tc.life, tc.at, got, tc.want)
-		}
-	}
-	if got := fmt.Sprint(j.Sources()); got != "map[alarms:1 floor:2]" {
-		t.Errorf("labels from %s", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source/track"
 	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // ArrowFormat is Arrow IPC. A file with columns that cannot be read is refused.
@@ -57,7 +58,7 @@ func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 // reader returns a reader of the record batches. The caller may drop it: it
 // only holds memory.
 func (a *arrowReader) reader() (*ipc.FileReader, error) {
-	r, err := cells.OpenArrow(a.in, a.size)
+	r, err := window.OpenArrow(a.in, a.size)
 	if err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, was not finished, or is damaged: %w: record or copy it again", a.name, err)
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 // build writes MAT-files for tests.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 // npy is a file of version 1.0, or of another.

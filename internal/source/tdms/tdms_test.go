@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 func TestFixtures(t *testing.T) {

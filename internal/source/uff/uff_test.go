@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 // function is a data set 58 to be written.

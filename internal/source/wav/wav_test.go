@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/track/tracktest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
-	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 // wav is a file with a chunk that is not needed, of odd length.

@@ -1,10 +1,9 @@
-// Package cells opens Parquet and Arrow IPC files and reads the cells of their
-// columns.
+// Package cells opens Parquet files, and reads the cells of the columns of Parquet and
+// Arrow IPC files, which pkg/window opens.
 //
-// The libraries, parquet-go and Arrow, trust what a file says of itself: for a
-// flipped length they allocate terabytes, and at some damaged bytes they panic.
-// [OpenParquet] and [OpenArrow] check what can be checked first. A caller that
-// reads on must still recover from a panic.
+// The library, parquet-go, trusts what a file says of itself: for a flipped length
+// it allocates terabytes, and at some damaged bytes it panics. [OpenParquet] checks
+// what can be checked first. A caller that reads on must still recover from a panic.
 package cells
 
 import "time"

@@ -20,6 +20,8 @@ import (
 // Bounds of a Parquet file. Readers hold one page of every column at a time.
 const (
 	maxParquetFooter = 32 << 20  // bytes
+	maxColumns       = 1 << 16   // with the columns inside of columns
+	maxNested        = 16        // columns inside of columns
 	footerMemory     = 64 << 20  // of a footer, and eight times its size
 	maxPage          = 64 << 20  // bytes of a page, unpacked
 	maxPageValues    = 16 << 20  // of a page

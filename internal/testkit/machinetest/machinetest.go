@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
-	"github.com/flank-tcm/flank/pkg/score/firstday"
+	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -85,7 +85,7 @@ func OneValue(t TB) *model.Model {
 func FirstDay(t TB) *model.Model {
 	m := OneValue(t)
 	m.Reference = model.ReferenceSpec{Windows: 2, Mode: model.ReferenceLog, Positive: "1"}
-	m.Classifier, m.FirstDay = nil, &model.FirstDay{Level: firstday.Level{Sensor: "force", Columns: []int{0}, Weights: []float64{1}}, Limit: math.Log(1.6), Reached: []float64{0.1}}
+	m.Classifier, m.FirstDay = nil, &model.FirstDay{Level: score.Level{Sensor: "force", Columns: []int{0}, Weights: []float64{1}}, Limit: math.Log(1.6), Reached: []float64{0.1}}
 	if _, err := m.Encode(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -269,11 +268,11 @@ func (l *learner) posterior(ctx context.Context, some []int, test dbn.Matrix) ([
 	x, test := prepare(l.encoder, rows, l.columns, l.scales), prepare(l.encoder, test, l.columns, l.scales)
 	var probability func(row []float32) float64
 	if l.method.linear() {
-		s := logistic.Settings{C: strength}
+		s := dbn.LogisticSettings{C: strength}
 		if l.taught.Few && l.method == LogisticRegression {
 			s.C = fewStrength
 		}
-		fit, err := logistic.Fit(ctx, x, y, s)
+		fit, err := dbn.FitLogistic(ctx, x, y, s)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -351,8 +350,8 @@ func TestErrors(t *testing.T) {
 		y    []int
 		want error
 	}{
-		"one class": {t.Context(), x, make([]int, 20), logistic.ErrOneClass},
-		"NaN":       {t.Context(), bad, y, logistic.ErrNotFinite},
+		"one class": {t.Context(), x, make([]int, 20), dbn.ErrOneClass},
+		"NaN":       {t.Context(), bad, y, dbn.ErrNotFinite},
 		"stopped":   {stopped, x, y, context.Canceled},
 	} {
 		if _, err := fitForest(tc.ctx, tc.x, tc.y, forestSettings{}); !errors.Is(err, tc.want) {

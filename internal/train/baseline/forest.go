@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 )
 
 // forestSettings say how a forest is grown.
@@ -49,12 +48,12 @@ type node struct {
 // A column of more than 256 values is cut into as many bins, of equal numbers of rows, and
 // thresholds are between bins: it takes a byte for each value of x, and a node takes time in
 // proportion to its rows. Equal seeds give equal forests. It returns an error that wraps
-// logistic.ErrOneClass or logistic.ErrNotFinite, or the error of ctx.
+// dbn.ErrOneClass or dbn.ErrNotFinite, or the error of ctx.
 //
 // Sources: L. Breiman, "Random Forests", Machine Learning 45, 2001; P. Geurts, D. Ernst,
 // L. Wehenkel, "Extremely randomized trees", Machine Learning 63, 2006.
 func fitForest(ctx context.Context, x dbn.Matrix, y []int, s forestSettings) (*fittedForest, error) {
-	if err := logistic.Check(x, y); err != nil {
+	if err := dbn.CheckLogistic(x, y); err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	b := newBins(x, max(1, s.Workers))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -63,12 +62,12 @@ func TestLogisticIsScikitLearns(t *testing.T) {
 		columns, scales := LogisticRegression.columns(nil, x.Cols)
 		z := prepare(e, x, columns, scales)
 		for name, tc := range map[string]struct {
-			settings logistic.Settings
+			settings dbn.LogisticSettings
 			want     line
 		}{
-			"C = 1": {logistic.Settings{}, c.Logistic}, "balanced": {logistic.Settings{Balanced: true}, c.Balanced}, "C = 0.01": {logistic.Settings{C: 0.01}, c.Weak},
+			"C = 1": {dbn.LogisticSettings{}, c.Logistic}, "balanced": {dbn.LogisticSettings{Balanced: true}, c.Balanced}, "C = 0.01": {dbn.LogisticSettings{C: 0.01}, c.Weak},
 		} {
-			l, err := logistic.Fit(t.Context(), z, c.Y, tc.settings)
+			l, err := dbn.FitLogistic(t.Context(), z, c.Y, tc.settings)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Columns have the weights of pkg/score/stability where rows of groups have an order, and only
+// Columns have the weights of pkg/score where rows of groups have an order, and only
 // with three groups that went on to the end.
 func TestWeightsOfATask(t *testing.T) {
 	x := dbn.NewMatrix(4*10, 2)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/kernel/littleendian"
+	"github.com/flank-tcm/flank/internal/kernel"
 )
 
 // The binary form of a guard, all numbers little-endian:
@@ -96,7 +96,7 @@ func (g *Guard) AppendBinary(b []byte) ([]byte, error) {
 // wraps ErrCorrupt, and leaves g alone, if b is anything else. It allocates no more than a
 // small multiple of len(b) and does not keep b.
 func (g *Guard) UnmarshalBinary(b []byte) error {
-	r := &reader{Reader: littleendian.Reader{Rest: b}}
+	r := &reader{Reader: kernel.Reader{Rest: b}}
 	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("vote: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
@@ -136,7 +136,7 @@ func flag(on bool) byte {
 
 // reader reads a guard and keeps what is wrong with it first.
 type reader struct {
-	littleendian.Reader
+	kernel.Reader
 	err error
 }
 

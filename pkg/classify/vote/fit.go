@@ -10,8 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/dbn/logistic"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Table is what a guard is fitted to. Nothing of it is kept or changed. Of very many rows some,
@@ -40,7 +39,7 @@ type Table struct {
 	Sensors []Sensor
 
 	// Weights returns by how much each of the P columns counts, from 0 on, according to
-	// all tools but the given ones, see stability.Columns.Without. It is nil where columns
+	// all tools but the given ones, see score.Columns.Without. It is nil where columns
 	// are not weighed.
 	Weights func(without []string) []float64
 }
@@ -48,7 +47,7 @@ type Table struct {
 // Whole is all rows of tools, prepared as a Table's are.
 type Whole struct {
 	Row   func(i int) []float32
-	Lives []stability.Life
+	Lives []score.Life
 }
 
 // Settings says how a guard is fitted. A zero field takes the default that its comment names.
@@ -247,7 +246,7 @@ func (t *Table) check() error {
 // fitter is a fit at work.
 type fitter struct {
 	Table
-	lives   []stability.Life
+	lives   []score.Life
 	weights []float64
 	kept    []keptSensor // by share, the greatest first
 	report  *Report
@@ -260,22 +259,22 @@ type keptSensor struct {
 	first  int // index in fitter.kept of the sensor that counts most of those that it shares an expert with
 }
 
-func lives(groups []string) []stability.Life {
+func lives(groups []string) []score.Life {
 	at := make(map[string]int)
-	var out []stability.Life
+	var out []score.Life
 	for i, g := range groups {
 		k, known := at[g]
 		if !known {
 			k = len(out)
 			at[g] = k
-			out = append(out, stability.Life{Tool: g})
+			out = append(out, score.Life{Tool: g})
 		}
 		out[k].Rows = append(out[k].Rows, i)
 	}
 	return out
 }
 
-func (t *Table) worn(l stability.Life) bool {
+func (t *Table) worn(l score.Life) bool {
 	return slices.ContainsFunc(l.Rows, func(i int) bool { return t.Y[i] == 1 })
 }
 
@@ -304,7 +303,7 @@ func (f *fitter) off() string {
 // keep finds the sensors that count.
 func (f *fitter) keep() {
 	for _, s := range f.Sensors {
-		if share := (stability.Sensor{Columns: s.Columns}).Share(f.weights); share >= stability.LeastShare {
+		if share := (score.Sensor{Columns: s.Columns}).Share(f.weights); share >= score.LeastShare {
 			f.kept = append(f.kept, keptSensor{Sensor: s, share: share, change: f.change(s)})
 		}
 	}
@@ -518,7 +517,7 @@ func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, pl
 			}
 		}
 		if len(x.inputs) > 0 {
-			var start *logistic.Model
+			var start *dbn.Logistic
 			if near != nil {
 				start = near[e].modelFor(x.inputs)
 			}
@@ -572,8 +571,8 @@ func moments(t *Table, rows []int, in input) (mean, sd float64) {
 }
 
 // modelFor returns the regression by which x decides, on inputs that hold their scales: inputs of other columns weigh 0.
-func (x *expert) modelFor(inputs []input) *logistic.Model {
-	m := &logistic.Model{Bias: x.bias, Levels: x.levels, Weights: make([]float64, len(inputs))}
+func (x *expert) modelFor(inputs []input) *dbn.Logistic {
+	m := &dbn.Logistic{Bias: x.bias, Levels: x.levels, Weights: make([]float64, len(inputs))}
 	for k, in := range inputs {
 		for _, own := range x.inputs {
 			if own.a == in.a && own.b == in.b {
@@ -585,7 +584,7 @@ func (x *expert) modelFor(inputs []input) *logistic.Model {
 }
 
 // fit fits bias and weights, which hold the scales of inputs before.
-func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int, start *logistic.Model) error {
+func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int, start *dbn.Logistic) error {
 	z := dbn.NewMatrix(len(rows), len(x.inputs))
 	for n, i := range rows {
 		to := z.Row(n)
@@ -596,7 +595,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int,
 			}
 		}
 	}
-	m, err := logistic.FitLevels(ctx, z, side, sides, logistic.Settings{C: inverseDecay / float64(sides), Start: start})
+	m, err := dbn.FitLogisticLevels(ctx, z, side, sides, dbn.LogisticSettings{C: inverseDecay / float64(sides), Start: start})
 	if err != nil {
 		return fmt.Errorf("vote: %w", err)
 	}
@@ -616,7 +615,7 @@ func (e *noRows) Error() string {
 
 // holdOut chooses the cut and the thresholds of g on votes of rows that were held out.
 func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
-	var worn, healthy []stability.Life
+	var worn, healthy []score.Life
 	for _, l := range f.lives {
 		if f.worn(l) {
 			worn = append(worn, l)
@@ -628,7 +627,7 @@ func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
 	f.report.Held = make([]float64, len(f.Y))
 	for deal := range deals {
 		for k := range worn {
-			held := []stability.Life{worn[k]}
+			held := []score.Life{worn[k]}
 			for h := range healthy {
 				if (h+deal)%len(worn) == k {
 					held = append(held, healthy[h])
@@ -645,7 +644,7 @@ func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
 
 // judgeHeld fits the experts without some tools, adds the votes of their rows, and raises thresholds to
 // what experts differ by from the others there.
-func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []stability.Life, votes *[2][]float64) error {
+func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []score.Life, votes *[2][]float64) error {
 	var tools []string
 	for _, l := range held {
 		tools = append(tools, l.Tool)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // stepNoise is the standard deviation of a step for a mean absolute difference of 1 from one window to the next, of
@@ -199,7 +199,7 @@ func (f *fitter) lookFor(g *Guard, seen Whole) (off string) {
 }
 
 // largestStep returns the largest step of a sensor, which has these sizes, in the life of a tool.
-func (x Whole) largestStep(l stability.Life, sizes []int) (most float64) {
+func (x Whole) largestStep(l score.Life, sizes []int) (most float64) {
 	var of steps
 	for _, i := range l.Rows {
 		of.add(sizes, x.ln(i))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // watched returns the gains of a tool's windows, one row for each, as across a restart after every window.
@@ -378,7 +378,7 @@ func TestWholeTools(t *testing.T) {
 	some.Whole = &vote.Whole{Row: all.X.Row}
 	for i, tool := range all.Groups {
 		if n := len(some.Whole.Lives); n == 0 || some.Whole.Lives[n-1].Tool != tool {
-			some.Whole.Lives = append(some.Whole.Lives, stability.Life{Tool: tool})
+			some.Whole.Lives = append(some.Whole.Lives, score.Life{Tool: tool})
 		}
 		life := &some.Whole.Lives[len(some.Whole.Lives)-1]
 		life.Rows = append(life.Rows, i)

@@ -18,7 +18,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 const (
@@ -174,15 +173,15 @@ func (r *recording) table(tools []string) vote.Table {
 }
 
 func weigher(t *vote.Table) func([]string) []float64 {
-	var lives []stability.Life
+	var lives []score.Life
 	for i, g := range t.Groups {
 		if len(lives) == 0 || lives[len(lives)-1].Tool != g {
-			lives = append(lives, stability.Life{Tool: g})
+			lives = append(lives, score.Life{Tool: g})
 		}
 		l := &lives[len(lives)-1]
 		l.Rows = append(l.Rows, i)
 	}
-	all := stability.Rank(t.X.Cols, t.X.Row, lives)
+	all := score.RankColumns(t.X.Cols, t.X.Row, lives)
 	return func(without []string) []float64 { return all.Without(without).Weight }
 }
 

@@ -15,7 +15,7 @@
 //
 //	m = m_vote + clip(m_network − m_vote, ±c).
 //
-// [Fit] chooses sensors and experts by how much columns count (pkg/score/stability). A [Guard]
+// [Fit] chooses sensors and experts by how much columns count (pkg/score). A [Guard]
 // judges rows by a [Scorer], and [Guard.Watch] finds sensors that have failed.
 //
 // The median of classifiers' outputs is one of the fixed rules of J. Kittler, M. Hatef,

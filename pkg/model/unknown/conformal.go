@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flank-tcm/flank/internal/kernel/littleendian"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -156,7 +156,7 @@ func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary replaces c by the calibration whose binary form b is. It returns
 // an error that wraps classify.ErrCorrupt, and leaves c alone, if b is anything else.
 func (c *Conformal) UnmarshalBinary(b []byte) error {
-	r := &littleendian.Reader{Rest: b}
+	r := &kernel.Reader{Rest: b}
 	if err := readVersion(r, conformalMagic, conformalVersion); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
-	"github.com/flank-tcm/flank/internal/kernel/littleendian"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -150,7 +149,7 @@ func (n *Novelty) AppendBinary(b []byte) ([]byte, error) {
 	b = le.AppendUint32(append(b, noveltyMagic...), noveltyVersion)
 	b = le.AppendUint64(b, math.Float64bits(n.Rate))
 	b = le.AppendUint64(b, math.Float64bits(n.precision))
-	b = littleendian.AppendFloats(littleendian.AppendFloats(b, n.center), n.scale)
+	b = kernel.AppendFloats(kernel.AppendFloats(b, n.center), n.scale)
 	s := n.tools
 	s.at = negated(s.at)
 	b = appendToolShares(b, s)
@@ -173,7 +172,7 @@ func negated(x []float64) []float64 {
 // UnmarshalBinary replaces n by the novelty whose binary form b is. It returns an
 // error that wraps classify.ErrCorrupt, and leaves n alone, if b is anything else.
 func (n *Novelty) UnmarshalBinary(b []byte) error {
-	r := &littleendian.Reader{Rest: b}
+	r := &kernel.Reader{Rest: b}
 	if err := readVersion(r, noveltyMagic, noveltyVersion); err != nil {
 		return err
 	}

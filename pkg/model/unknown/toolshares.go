@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/flank-tcm/flank/internal/kernel/littleendian"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -123,16 +123,16 @@ func (s *toolShares) sound(low, high float64) bool {
 
 func appendToolShares(b []byte, s toolShares) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.tools))
-	return littleendian.AppendFloats(littleendian.AppendFloats(b, s.at), s.share)
+	return kernel.AppendFloats(kernel.AppendFloats(b, s.at), s.share)
 }
 
-func readToolShares(r *littleendian.Reader) toolShares {
+func readToolShares(r *kernel.Reader) toolShares {
 	return toolShares{tools: int(r.Uint32()), at: r.Floats(), share: r.Floats()}
 }
 
 // readVersion reads magic and a version. It reports a version that this program does not read, also the first one, which
 // had no magic.
-func readVersion(r *littleendian.Reader, magic string, want uint32) error {
+func readVersion(r *kernel.Reader, magic string, want uint32) error {
 	if !bytes.HasPrefix(r.Rest, []byte(magic)) {
 		return fmt.Errorf("unknown: %w: it does not start with %s, as version 1 did not, this program reads %d: train the model again", classify.ErrCorrupt, magic, want)
 	}

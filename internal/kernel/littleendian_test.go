@@ -1,4 +1,4 @@
-package littleendian
+package kernel
 
 import (
 	"encoding/binary"

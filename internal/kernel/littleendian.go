@@ -1,13 +1,11 @@
-// Package littleendian reads and appends the numbers of the binary forms of
-// pkg/classify and pkg/model/unknown.
-package littleendian
+package kernel
 
 import (
 	"encoding/binary"
 	"math"
 )
 
-// Reader takes numbers off the front of Rest. Once Rest is too short it sets Short
+// Reader takes little-endian numbers, of the binary forms of pkg/classify and pkg/model/unknown, off the front of Rest. Once Rest is too short it sets Short
 // and gives zeros.
 type Reader struct {
 	Rest  []byte

@@ -1,4 +1,4 @@
-package stability
+package score
 
 // Sensor is the columns that come from one sensor: what is wrong with it is wrong with all
 // of them.

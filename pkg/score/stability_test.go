@@ -1,4 +1,4 @@
-package stability
+package score
 
 import (
 	"math"
@@ -65,7 +65,7 @@ func TestRankKeepsWhatFollowsEveryLife(t *testing.T) {
 			x = append(x, []float32{v, -v * v, sign * v, 3, rng.Float32()})
 		}
 	}
-	c := Rank(5, x.row, ls)
+	c := RankColumns(5, x.row, ls)
 	if got := c.Kept(); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("kept %v, want columns 0 and 1: weights %v", got, c.Weight)
 	}
@@ -84,11 +84,11 @@ func TestRankKeepsWhatFollowsEveryLife(t *testing.T) {
 
 func TestRankPassesOverShortLives(t *testing.T) {
 	x := table{{1}, {2}, {3}, {9}, {8}}
-	c := Rank(1, x.row, lives(3, 2))
+	c := RankColumns(1, x.row, lives(3, 2))
 	if !slices.Equal(c.Tools, []string{"a"}) {
 		t.Errorf("tools %v", c.Tools)
 	}
-	if c := Rank(1, x.row, nil); len(c.Tools) != 0 || len(c.Kept()) != 0 {
+	if c := RankColumns(1, x.row, nil); len(c.Tools) != 0 || len(c.Kept()) != 0 {
 		t.Errorf("without lives: %+v", c)
 	}
 }
@@ -109,20 +109,20 @@ func TestRankLaws(t *testing.T) {
 				turned = append(turned, []float32{-v})
 			}
 		}
-		want := Rank(1, x.row, ls).Weight[0]
-		if got := Rank(1, scaled.row, ls).Weight[0]; got != want {
+		want := RankColumns(1, x.row, ls).Weight[0]
+		if got := RankColumns(1, scaled.row, ls).Weight[0]; got != want {
 			t.Fatalf("cubed: %v, was %v", got, want)
 		}
-		if got := Rank(1, turned.row, ls).Weight[0]; math.Abs(got-want) > 1e-12 {
+		if got := RankColumns(1, turned.row, ls).Weight[0]; math.Abs(got-want) > 1e-12 {
 			t.Fatalf("upside down: %v, was %v", got, want)
 		}
 		slices.Reverse(ls)
-		if got := Rank(1, x.row, ls).Weight[0]; math.Abs(got-want) > 1e-12 {
+		if got := RankColumns(1, x.row, ls).Weight[0]; math.Abs(got-want) > 1e-12 {
 			t.Fatalf("tools reversed: %v, was %v", got, want)
 		}
 	}
 	long := lives(50_000)
-	c := Rank(1, func(i int) []float32 { return []float32{float32(i)} }, long)
+	c := RankColumns(1, func(i int) []float32 { return []float32{float32(i)} }, long)
 	if c.Mean[0] != 1 {
 		t.Errorf("a long life: %v", c.Mean[0])
 	}
@@ -139,7 +139,7 @@ func BenchmarkRank(b *testing.B) {
 	}
 	ls := lives(155, 155, 155, 155, 155, 155, 155, 155, 160)
 	for b.Loop() {
-		Rank(152, x.row, ls)
+		RankColumns(152, x.row, ls)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestWithout(t *testing.T) {
 	for range 54 {
 		x = append(x, []float32{rng.Float32(), float32(len(x)), rng.Float32()})
 	}
-	whole := Rank(3, x.row, ls)
+	whole := RankColumns(3, x.row, ls)
 	for name, tools := range map[string][]string{"none": nil, "one": {"c"}, "two and a stranger": {"a", "e", "z"}, "all": {"a", "b", "c", "d", "e"}} {
 		var rest []Life
 		for _, l := range ls {
@@ -159,11 +159,11 @@ func TestWithout(t *testing.T) {
 				rest = append(rest, l)
 			}
 		}
-		if got, want := whole.Without(tools), Rank(3, x.row, rest); !reflect.DeepEqual(got, want) {
+		if got, want := whole.Without(tools), RankColumns(3, x.row, rest); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if !reflect.DeepEqual(whole, Rank(3, x.row, ls)) {
+	if !reflect.DeepEqual(whole, RankColumns(3, x.row, ls)) {
 		t.Error("the whole has changed")
 	}
 }

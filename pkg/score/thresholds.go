@@ -1,4 +1,4 @@
-package stability
+package score
 
 // What weights go by. Behind each number: its unit, and the page of docs/algorithm that says it, in these words; package
 // classify compares them. Above it: where it was measured, if it was.

@@ -1,4 +1,4 @@
-package logistic
+package dbn
 
 import (
 	"context"
@@ -8,14 +8,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // clouds returns rows of two classes around centres that are apart in the first two columns.
-func clouds(seed uint64, rows, columns int, apart float64) (dbn.Matrix, []int) {
+func clouds(seed uint64, rows, columns int, apart float64) (Matrix, []int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	x, y := dbn.NewMatrix(rows, columns), make([]int, rows)
+	x, y := NewMatrix(rows, columns), make([]int, rows)
 	for i := range y {
 		if i%4 == 0 {
 			y[i] = 1
@@ -33,13 +31,13 @@ func clouds(seed uint64, rows, columns int, apart float64) (dbn.Matrix, []int) {
 // The gradient is the slope of the loss, and the second derivative the slope of the gradient.
 func TestDerivatives(t *testing.T) {
 	x, y := clouds(3, 30, 4, 1)
-	for levels, l := range map[int]*loss{1: newLoss(x, 1, y, Settings{C: 2, Balanced: true}), 3: newLoss(x, 3, sides(x), Settings{C: 2})} {
+	for levels, l := range map[int]*loss{1: newLoss(x, 1, y, LogisticSettings{C: 2, Balanced: true}), 3: newLoss(x, 3, sides(x), LogisticSettings{C: 2})} {
 		t.Run(fmt.Sprintf("%d levels", levels), func(t *testing.T) { l.holds(t) })
 	}
 }
 
 // sides returns at which of three levels of the first column each row is, or above it.
-func sides(x dbn.Matrix) (out []int) {
+func sides(x Matrix) (out []int) {
 	for i := range x.Rows {
 		for _, level := range []float32{0.5, -0.5, 1} {
 			side := 0
@@ -109,8 +107,8 @@ func TestOptimum(t *testing.T) {
 		for i := range x.Rows {
 			change(x.Row(i), y[i])
 		}
-		for _, s := range []Settings{{}, {C: 100}, {C: 0.001, Balanced: true}} {
-			l, err := Fit(t.Context(), x, y, s)
+		for _, s := range []LogisticSettings{{}, {C: 100}, {C: 0.001, Balanced: true}} {
+			l, err := FitLogistic(t.Context(), x, y, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,8 +121,8 @@ func TestOptimum(t *testing.T) {
 			if n := norm(gradient); n > 1e-4 {
 				t.Errorf("%s, %+v: gradient %v", name, s, n)
 			}
-			s.Start = &Model{Bias: 3, Weights: []float64{-1, 2, 0.5, 1}}
-			again, err := Fit(t.Context(), x, y, s)
+			s.Start = &Logistic{Bias: 3, Weights: []float64{-1, 2, 0.5, 1}}
+			again, err := FitLogistic(t.Context(), x, y, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,20 +145,20 @@ func TestFitLevels(t *testing.T) {
 	for i := range x.Rows {
 		side = append(side, all[3*i])
 	}
-	one, err := Fit(t.Context(), x, side, Settings{C: 0.1})
+	one, err := FitLogistic(t.Context(), x, side, LogisticSettings{C: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := FitLevels(t.Context(), x, side, 1, Settings{C: 0.1})
+	same, err := FitLogisticLevels(t.Context(), x, side, 1, LogisticSettings{C: 0.1})
 	if err != nil || same.Bias != one.Bias || !slices.Equal(same.Weights, one.Weights) {
 		t.Errorf("of one level %+v, error %v; want %+v", same, err, one)
 	}
-	three, err := FitLevels(t.Context(), x, all, 3, Settings{C: 0.1, Start: one})
+	three, err := FitLogisticLevels(t.Context(), x, all, 3, LogisticSettings{C: 0.1, Start: one})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gradient := make([]float64, 5)
-	l := newLoss(x, 3, all, Settings{C: 0.1})
+	l := newLoss(x, 3, all, LogisticSettings{C: 0.1})
 	p, theta := l.newPlace(), []float64{three.Weights[0], three.Weights[1], three.Bias, 0, 0}
 	for range 200 { // the biases of the other levels, each by steps of its own
 		l.times(p.margin, theta)
@@ -184,9 +182,9 @@ func TestFitLevels(t *testing.T) {
 
 // Without columns the probability is the share of class 1; balanced, a half.
 func TestWithoutColumns(t *testing.T) {
-	x, y := dbn.NewMatrix(10, 0), []int{1, 1, 0, 0, 0, 0, 0, 0, 0, 0}
-	for want, s := range map[float64]Settings{0.2: {}, 0.5: {Balanced: true}} {
-		l, err := Fit(t.Context(), x, y, s)
+	x, y := NewMatrix(10, 0), []int{1, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+	for want, s := range map[float64]LogisticSettings{0.2: {}, 0.5: {Balanced: true}} {
+		l, err := FitLogistic(t.Context(), x, y, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,13 +196,13 @@ func TestWithoutColumns(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	x, y := clouds(1, 20, 2, 1)
-	bad := dbn.Matrix{Rows: 20, Cols: 2, Data: append([]float32{}, x.Data...)}
+	bad := Matrix{Rows: 20, Cols: 2, Data: append([]float32{}, x.Data...)}
 	bad.Data[7] = float32(math.NaN())
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tc := range map[string]struct {
 		ctx  context.Context
-		x    dbn.Matrix
+		x    Matrix
 		y    []int
 		want error
 	}{
@@ -212,7 +210,7 @@ func TestErrors(t *testing.T) {
 		"NaN":       {t.Context(), bad, y, ErrNotFinite},
 		"stopped":   {stopped, x, y, context.Canceled},
 	} {
-		if _, err := Fit(tc.ctx, tc.x, tc.y, Settings{}); !errors.Is(err, tc.want) {
+		if _, err := FitLogistic(tc.ctx, tc.x, tc.y, LogisticSettings{}); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -221,7 +219,7 @@ func TestErrors(t *testing.T) {
 func BenchmarkFit(b *testing.B) {
 	x, y := clouds(13, 100_000, 700, 0.2)
 	for b.Loop() {
-		if _, err := Fit(b.Context(), x, y, Settings{}); err != nil {
+		if _, err := FitLogistic(b.Context(), x, y, LogisticSettings{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package logistic fits logistic regressions of two classes, 0 and 1, with a penalty of
-// the squared weights and a free bias.
-package logistic
+package dbn
 
 import (
 	"cmp"
@@ -9,9 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/flank-tcm/flank/pkg/dbn"
 )
+
+// Logistic regressions are of two classes, 0 and 1, with a penalty of the squared weights and a free bias.
 
 // Errors that callers test for.
 var (
@@ -21,10 +19,10 @@ var (
 	ErrNotFinite = errors.New("a value is not finite")
 )
 
-// Check reports rows that no method for two classes can be fitted to, by an error that
+// CheckLogistic reports rows that no method for two classes can be fitted to, by an error that
 // wraps ErrOneClass or ErrNotFinite. It panics if x and y differ in length, or if a class
 // is neither 0 nor 1.
-func Check(x dbn.Matrix, y []int) error {
+func CheckLogistic(x Matrix, y []int) error {
 	if x.Rows != len(y) || len(x.Data) != x.Rows*x.Cols {
 		panic(fmt.Sprintf("logistic: %d values, %d rows of %d columns, %d classes", len(x.Data), x.Rows, x.Cols, len(y)))
 	}
@@ -49,18 +47,18 @@ func counts(y []int) (n [2]int) {
 	return n
 }
 
-// Model is a logistic regression: class 1 has the probability σ(Bias + Weights·x).
-type Model struct {
+// Logistic is a logistic regression: class 1 has the probability σ(Bias + Weights·x).
+type Logistic struct {
 	Bias    float64
 	Weights []float64
-	Levels  []float64 // of FitLevels, the bias of each level, Bias first
+	Levels  []float64 // of FitLogisticLevels, the bias of each level, Bias first
 }
 
-// Settings say how a logistic regression is fitted.
-type Settings struct {
-	C        float64 // by how much rows count against the penalty; 0 stands for 1
-	Balanced bool    // rows of class k count N/(2·N_k) instead of 1
-	Start    *Model  // near the optimum, if known: fewer steps; nil: no weight and no bias. As many weights as columns
+// LogisticSettings say how a logistic regression is fitted.
+type LogisticSettings struct {
+	C        float64   // by how much rows count against the penalty; 0 stands for 1
+	Balanced bool      // rows of class k count N/(2·N_k) instead of 1
+	Start    *Logistic // near the optimum, if known: fewer steps; nil: no weight and no bias. As many weights as columns
 }
 
 const (
@@ -71,7 +69,7 @@ const (
 	leastGradient = 1e-5
 )
 
-// Fit returns the logistic regression that minimises
+// FitLogistic returns the logistic regression that minimises
 //
 //	½·|w|² + C·Σ_i s_i·ln(1 + exp(−(2y_i−1)·(b + w·x_i)))
 //
@@ -82,14 +80,14 @@ const (
 //
 // Source: C.-J. Lin, R. Weng and S. Keerthi, "Trust Region Newton Method for Large-Scale
 // Logistic Regression", JMLR 9, 2008, §2; steps are halved here instead of a trust region.
-func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error) {
-	if err := Check(x, y); err != nil {
+func FitLogistic(ctx context.Context, x Matrix, y []int, s LogisticSettings) (*Logistic, error) {
+	if err := CheckLogistic(x, y); err != nil {
 		return nil, fmt.Errorf("logistic: %w", err)
 	}
 	return newLoss(x, 1, y, s).least(ctx, s.Start)
 }
 
-// FitLevels returns the logistic regression of the first of some levels of what grows with the rows, as Fit does, with weights that serve
+// FitLogisticLevels returns the logistic regression of the first of some levels of what grows with the rows, as FitLogistic does, with weights that serve
 // all of them: each level k has a bias b_k of its own, and what is minimised is
 //
 //	½·|w|² + C·Σ_i Σ_k ln(1 + exp(−(2y_ik−1)·(b_k + w·x_i))),
@@ -99,12 +97,12 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error)
 //
 // Source: J. Rennie and N. Srebro, "Loss Functions for Preference Levels", IJCAI workshop on preference handling, 2005, §4.2 (all
 // thresholds).
-func FitLevels(ctx context.Context, x dbn.Matrix, side []int, levels int, s Settings) (*Model, error) {
+func FitLogisticLevels(ctx context.Context, x Matrix, side []int, levels int, s LogisticSettings) (*Logistic, error) {
 	return newLoss(x, levels, side, s).least(ctx, s.Start)
 }
 
 // least returns the regression of the least loss, whose bias is the first level's.
-func (l *loss) least(ctx context.Context, start *Model) (*Model, error) {
+func (l *loss) least(ctx context.Context, start *Logistic) (*Logistic, error) {
 	p := l.x.Cols
 	theta := make([]float64, p+l.levels) // the biases are last
 	now, next := l.newPlace(), l.newPlace()
@@ -154,17 +152,17 @@ func (l *loss) least(ctx context.Context, start *Model) (*Model, error) {
 		}
 		theta, there, now, next = there, theta, next, now
 	}
-	return &Model{Bias: theta[p], Weights: theta[:p:p], Levels: theta[p:]}, nil
+	return &Logistic{Bias: theta[p], Weights: theta[:p:p], Levels: theta[p:]}, nil
 }
 
 // Probability returns the probability of class 1.
-func (m *Model) Probability(row []float32) float64 {
+func (m *Logistic) Probability(row []float32) float64 {
 	return sigmoid(m.Bias + dotRow(row, m.Weights))
 }
 
 // loss is what is minimised.
 type loss struct {
-	x         dbn.Matrix
+	x         Matrix
 	levels    int
 	y         []int      // by row and level, row by row
 	weight    [2]float64 // C·s by class
@@ -178,7 +176,7 @@ type place struct {
 	small  []float64 // by row and level: e^(−|margin|)
 }
 
-func newLoss(x dbn.Matrix, levels int, y []int, s Settings) *loss {
+func newLoss(x Matrix, levels int, y []int, s LogisticSettings) *loss {
 	l := &loss{x: x, levels: levels, y: y, curvature: make([]float64, len(y))}
 	n := counts(y)
 	for class := range l.weight {

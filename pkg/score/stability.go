@@ -1,4 +1,15 @@
-// Package stability says which columns of a table follow the life of every tool.
+package score
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Columns of a table that follow the life of every tool.
 //
 // A column is worth listening to if it rises, or falls, steadily over the life of
 // a tool, and does so the same way in every tool. Prognostics calls the first
@@ -12,16 +23,6 @@
 //
 // A column that rises in every tool alike for another reason, for example because
 // the workpiece gets thinner, passes too. Only a person can know that, and exclude it.
-package stability
-
-import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"math"
-	"slices"
-	"sync"
-)
 
 // Life is the rows of one tool, in the order of time.
 type Life struct {
@@ -46,7 +47,7 @@ type Columns struct {
 	Weight []float64
 }
 
-// Rank looks at the lives of tools. Row returns the values of a row, one for each
+// RankColumns looks at the lives of tools. Row returns the values of a row, one for each
 // column, in which NaN is missing; they are lent. Tools of fewer than three rows
 // are passed over. With ρ_tj the rank correlation of column j in tool t of T, and
 // m_j its mean over tools,
@@ -56,7 +57,7 @@ type Columns struct {
 //
 // The result does not depend on the scale of a column, only on the order of its
 // values. It has no Tools, and no weights but zero, if no life is long enough.
-func Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
+func RankColumns(columns int, row func(i int) []float32, lives []Life) *Columns {
 	return new(Known).Rank(columns, row, lives)
 }
 
@@ -67,7 +68,7 @@ type Known struct {
 	rho map[[sha256.Size]byte][]float64 // by column, of a life of those values
 }
 
-// Rank is the function Rank, and looks at a life once.
+// Rank is [RankColumns], and looks at a life once.
 func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
 	c := &Columns{Rho: make([][]float64, columns)}
 	for _, life := range lives {
@@ -83,7 +84,7 @@ func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Colu
 	return c
 }
 
-// Without returns what Rank would of the lives of all tools but the given ones. It shares
+// Without returns what RankColumns would of the lives of all tools but the given ones. It shares
 // nothing with c. Columns that were excluded have to be excluded again.
 func (c *Columns) Without(tools []string) *Columns {
 	out := &Columns{Rho: make([][]float64, len(c.Rho))}

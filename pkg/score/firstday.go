@@ -1,25 +1,24 @@
-// Package firstday says how much a tool differs from its own first windows, and from where on that is more than healthy tools
-// did: what can be said of a tool while no worn one was ever seen. It knows no wear, so what it finds is different, not worn.
-//
-// The level of a tool is how much its leading sensor reads more than it did when the tool was new, in nepers: the logarithm of a
-// ratio, ln 2 = 0.69 where the amplitude has doubled. The leading sensor is the one whose columns follow the lives of the first
-// tools most steadily (package stability), which takes no label. A limit in units of healthy spread would need to know how far a
-// worn tool is from healthy ones; a ratio is known before: see Least.
-package firstday
+package score
 
 import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/flank-tcm/flank/pkg/score/stability"
 )
+
+// How much a tool differs from its own first windows, and from where on that is more than healthy tools
+// did is what can be said of a tool while no worn one was ever seen. It knows no wear, so what it finds is different, not worn.
+//
+// The level of a tool is how much its leading sensor reads more than it did when the tool was new, in nepers: the logarithm of a
+// ratio, ln 2 = 0.69 where the amplitude has doubled. The leading sensor is the one whose columns follow the lives of the first
+// tools most steadily ([Columns]), which takes no label. A limit in units of healthy spread would need to know how far a
+// worn tool is from healthy ones; a ratio is known before: see LeastDifferent.
 
 // What a tool is different by: an amplitude that has doubled, and a share of what healthy lives reached. Both were chosen on
 // simulated drills; docs/figures/first-day.md has what they do to other tools.
 const (
-	Least = math.Ln2 // neper
-	Share = 0.8
+	LeastDifferent = math.Ln2 // neper
+	ShareDifferent = 0.8
 )
 
 // Level computes the level of rows.
@@ -34,7 +33,7 @@ type Level struct {
 // amplitude. With w_j the weight of column j and m_j its mean correlation, x_j relative to the tool's reference,
 //
 //	level = Σ w_j·sign(m_j)·nepers_j·x_j / Σ w_j.
-func Lead(of *stability.Columns, sensors []stability.Sensor, nepers []float64) (Level, bool) {
+func Lead(of *Columns, sensors []Sensor, nepers []float64) (Level, bool) {
 	weights := make([]float64, len(of.Weight))
 	for j, w := range of.Weight {
 		if nepers[j] != 0 {
@@ -44,7 +43,7 @@ func Lead(of *stability.Columns, sensors []stability.Sensor, nepers []float64) (
 	if len(sensors) == 0 {
 		return Level{}, false
 	}
-	best := slices.MaxFunc(sensors, func(a, b stability.Sensor) int { return cmp.Compare(a.Share(weights), b.Share(weights)) })
+	best := slices.MaxFunc(sensors, func(a, b Sensor) int { return cmp.Compare(a.Share(weights), b.Share(weights)) })
 	l := Level{Sensor: best.Name}
 	sum := 0.0
 	for _, j := range best.Columns {
@@ -95,9 +94,9 @@ func (l Level) present(row []float32) float64 {
 	return all / seen
 }
 
-// Reach returns the greatest level that k of n consecutive levels reached together in a life: an alarm at k of n windows whose
+// ReachedLevel returns the greatest level that k of n consecutive levels reached together in a life: an alarm at k of n windows whose
 // limit is below it is raised, and no other one. Levels that are NaN are passed over. It is −Inf for a life of fewer than k levels.
-func Reach(levels []float64, k, n int) float64 {
+func ReachedLevel(levels []float64, k, n int) float64 {
 	most := math.Inf(-1)
 	var last, sorted []float64
 	for _, v := range levels {
@@ -116,9 +115,9 @@ func Reach(levels []float64, k, n int) float64 {
 	return most
 }
 
-// First returns the index of the level with which k of the last n are above the limit for the first time, −1 if that never
+// FirstAbove returns the index of the level with which k of the last n are above the limit for the first time, −1 if that never
 // happens. Levels that are NaN are passed over.
-func First(levels []float64, k, n int, limit float64) int {
+func FirstAbove(levels []float64, k, n int, limit float64) int {
 	var last []bool
 	above := 0
 	for i, v := range levels {
@@ -141,10 +140,10 @@ func First(levels []float64, k, n int, limit float64) int {
 // leastTrend is of how many levels a trend is at least, and rising the least z of Kendall's test of it: 1 %, one-sided.
 const leastTrend, rising = 10, 2.326
 
-// Left returns after how many more levels the limit is reached if they go on rising as these: by the median of the slopes of all
+// WindowsLeft returns after how many more levels the limit is reached if they go on rising as these: by the median of the slopes of all
 // pairs, from the median of the last five (P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", JASA 63,
 // 1968, 1379–1389). It is false if they do not rise by Kendall's test, are fewer than ten, or have reached the limit.
-func Left(levels []float64, limit float64) (n float64, ok bool) {
+func WindowsLeft(levels []float64, limit float64) (n float64, ok bool) {
 	if len(levels) < leastTrend {
 		return 0, false
 	}
@@ -170,9 +169,9 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// Limit returns the level from which on a tool is different, given what healthy lives reached: a share of their mean, and at least
+// DifferenceLimit returns the level from which on a tool is different, given what healthy lives reached: a share of their mean, and at least
 // least. Lives that reached −Inf say nothing. (A mean, as the greatest would let one odd life hide all worn tools.)
-func Limit(reached []float64, share, least float64) float64 {
+func DifferenceLimit(reached []float64, share, least float64) float64 {
 	sum, n := 0.0, 0.0
 	for _, r := range reached {
 		if !math.IsInf(r, -1) {

@@ -1,4 +1,4 @@
-package history
+package monitor
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -40,27 +40,27 @@ func (p *plant) judge(m *model.Model, group, name string, windows int, commands 
 		p.send(bus.Message{Topic: bus.TopicState, Key: r.Key.String(), Route: r.Key.Machine, Value: r.Value})
 	}
 	for _, a := range alerts {
-		p.send(message(bus.TopicAlerts, a.ID, name, event.AlertType, event.JSON(a)))
+		p.send(bus.Message{Topic: bus.TopicAlerts, Key: name, Value: event.JSON(a), Headers: []bus.Header{{Key: "ce_id", Value: []byte(a.ID)}, {Key: "ce_type", Value: []byte(event.AlertType)}}})
 	}
 	return alerts
 }
 
-// standing is what readers see of these machines, of two groups. The partitions of some of them
+// standingPlant is what readers see of these machines, of two groups. The partitions of some of them
 // have grown: where they were before lies a tombstone.
-func standing(t *testing.T) *plant {
+func standingPlant(t *testing.T) *plant {
 	p := newPlant(t, 4)
 	m := machinetest.OneValue(t)
-	p.judge(m, group, "acme/line1/quiet", 3)
-	p.judge(m, group, "acme/line1/faulty", 4)
+	p.judge(m, DefaultGroup, "acme/line1/quiet", 3)
+	p.judge(m, DefaultGroup, "acme/line1/faulty", 4)
 	p.judge(m, "trial", "acme/line1/faulty", 3)
 	p.judge(m, "trial", "acme/line1/other", 4)
-	p.judge(m, group, "acme/line1/acked", 4, event.Command{ID: "1", Action: event.Acknowledge, Note: "at hole end"})
-	p.judge(m, group, "acme/line1/away", 4, event.Command{ID: "2", Action: event.OutOfService, Note: "moved"})
+	p.judge(m, DefaultGroup, "acme/line1/acked", 4, event.Command{ID: "1", Action: event.Acknowledge, Note: "at hole end"})
+	p.judge(m, DefaultGroup, "acme/line1/away", 4, event.Command{ID: "2", Action: event.OutOfService, Note: "moved"})
 	at := time.Date(2026, 11, 2, 2, 13, 41, 0, time.UTC).Format(time.RFC3339)
 	p.state("acme/line1/blind", `{"version":3,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
 	for i := range 4 {
 		if home := bus.PartitionOf("acme/line1/blind", 4); i != home {
-			p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: group, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
+			p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: DefaultGroup, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
 		}
 	}
 	return p
@@ -68,19 +68,19 @@ func standing(t *testing.T) *plant {
 
 // state puts the record of a machine itself on its topic.
 func (p *plant) state(name, value string) {
-	p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: group, Machine: name}.String(), Route: name, Value: []byte(value)})
+	p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: DefaultGroup, Machine: name}.String(), Route: name, Value: []byte(value)})
 }
 
 // What Shown says of a machine is what its last alert left behind, in the partition where
 // its alerts are. The records of another group do not count.
 func TestShown(t *testing.T) {
 	t.Parallel()
-	p := standing(t)
+	p := standingPlant(t)
 	p.state("acme/line1/broken", "[]")
 	got := make(map[string]event.Alert)
 	var advisories []event.Advisory
 	for partition := range 4 {
-		alerts, more, err := Shown(t.Context(), p.bus, group, partition)
+		alerts, more, err := Shown(t.Context(), p.bus, DefaultGroup, partition)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,8 +110,8 @@ func TestShown(t *testing.T) {
 // masked the alarm and why.
 func TestAlarms(t *testing.T) {
 	t.Parallel()
-	p := standing(t)
-	all, _, err := Alarms(t.Context(), p.bus, group)
+	p := standingPlant(t)
+	all, _, err := Alarms(t.Context(), p.bus, DefaultGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,26 +136,5 @@ func TestAlarms(t *testing.T) {
 	trial, _, err := Alarms(t.Context(), p.bus, "trial")
 	if err != nil || len(trial) != 2 {
 		t.Errorf("%+v, %v", trial, err)
-	}
-}
-
-// Alerts gives each alert of a group once. One that names no group cannot be read: no monitor has sent it.
-func TestAlerts(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t, 1)
-	trial := func(a *event.Alert) { a.Group = "trial" }
-	none := func(a *event.Alert) { a.Group = "" }
-	malformed := alertMessage(2, event.Raised)
-	malformed.Value = []byte("{")
-	p.send(malformed, alertMessage(3, event.Raised), alertMessage(3, event.Raised), alertMessage(4, event.Raised, trial), alertMessage(5, event.Cleared), alertMessage(6, event.Cleared, none))
-	for g, want := range map[string]string{group: "raised cleared", "trial": "raised", "third": ""} {
-		var got []string
-		skipped, err := Alerts(t.Context(), p.bus, g, func(a event.Alert) error {
-			got = append(got, string(a.State))
-			return nil
-		})
-		if err != nil || skipped != 2 || strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, %d skipped, %v; want %q", g, got, skipped, err, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package cells
+package window
 
 import (
 	"encoding/binary"
@@ -9,19 +9,11 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Slots of the tables in File.fbs and Schema.fbs, as flatbuffers count them.
+// Slots of the footer in File.fbs, as flatbuffers count them.
 const (
 	slotFooterSchema       = 6
 	slotFooterDictionaries = 8
 	slotFooterRecords      = 10
-	slotFields             = 6 // of a schema
-	slotSchemaMetadata     = 8
-	slotFieldName          = 4
-	slotFieldType          = 8
-	slotFieldChildren      = 14
-	slotFieldMetadata      = 16
-	slotKey                = 4 // of an entry of metadata
-	slotValue              = 6
 )
 
 // arrowTypes are the numbers in Schema.fbs of the types that a column may have:
@@ -33,15 +25,15 @@ const blockSize = 24 // bytes of a Block: offset int64, metadata int32, padding,
 // Bounds of a footer. Its tables may name one another many times, so a short footer can
 // have any number of columns.
 const (
-	maxFooter   = 64 << 20 // bytes
-	maxColumns  = 1 << 16  // with the columns inside of columns
-	maxMetadata = 32 << 20 // bytes of all keys and values
-	maxNested   = 16       // columns inside of columns
+	maxFileFooter   = 64 << 20 // bytes
+	maxFileColumns  = 1 << 16  // with the columns inside of columns
+	maxFileMetadata = 32 << 20 // bytes of all keys and values
+	maxFileNested   = 16       // columns inside of columns
 )
 
-// isReadable reports a column whose cells this package cannot read.
+// isReadable reports a column whose cells no table can have.
 func isReadable(field *flatbuffers.Table, name string) error {
-	t := field.GetByteSlot(slotFieldType, 0)
+	t := field.GetByteSlot(slotTypeType, 0)
 	if nested(field) != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
 		return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
 	}
@@ -69,8 +61,8 @@ func readFooter(in io.ReaderAt, size int64) ([]byte, error) {
 	switch {
 	case n < 8 || n > end:
 		return nil, fmt.Errorf("its footer has %d bytes, the file %d", n, size)
-	case n > maxFooter:
-		return nil, fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger record batches", n, maxFooter)
+	case n > maxFileFooter:
+		return nil, fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger record batches", n, maxFileFooter)
 	}
 	raw := make([]byte, n)
 	if _, err := in.ReadAt(raw, end-n); err != nil {
@@ -115,7 +107,7 @@ func checkArrow(in io.ReaderAt, size int64, column func(field *flatbuffers.Table
 
 // nested returns how many columns are inside a column.
 func nested(field *flatbuffers.Table) int {
-	o := flatbuffers.UOffsetT(field.Offset(slotFieldChildren))
+	o := flatbuffers.UOffsetT(field.Offset(slotChildren))
 	if o == 0 {
 		return 0
 	}
@@ -138,22 +130,22 @@ func (s *schemaCheck) fields(t *flatbuffers.Table, slot flatbuffers.VOffsetT, de
 	if o == 0 {
 		return nil
 	}
-	if s.columns += t.VectorLen(o); s.columns > maxColumns || depth > maxNested {
-		return fmt.Errorf("it has more than %d columns, or columns %d deep: write fewer", maxColumns, maxNested)
+	if s.columns += t.VectorLen(o); s.columns > maxFileColumns || depth > maxFileNested {
+		return fmt.Errorf("it has more than %d columns, or columns %d deep: write fewer", maxFileColumns, maxFileNested)
 	}
 	for i := range t.VectorLen(o) {
 		at := t.Vector(o) + flatbuffers.UOffsetT(4*i)
 		field := &flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}
-		name := text(field, slotFieldName)
+		name := text(field, slotName)
 		if s.bytes += len(name); depth == 0 {
 			if err := s.column(field, string(name[:min(len(name), 80)])); err != nil {
 				return err
 			}
 		}
-		if err := s.metadata(field, slotFieldMetadata); err != nil {
+		if err := s.metadata(field, slotMetadata); err != nil {
 			return err
 		}
-		if err := s.fields(field, slotFieldChildren, depth+1); err != nil {
+		if err := s.fields(field, slotChildren, depth+1); err != nil {
 			return err
 		}
 	}
@@ -168,13 +160,13 @@ func (s *schemaCheck) metadata(t *flatbuffers.Table, slot flatbuffers.VOffsetT) 
 	if o := flatbuffers.UOffsetT(t.Offset(slot)); o != 0 {
 		for i := range t.VectorLen(o) {
 			entry := &flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(o) + flatbuffers.UOffsetT(4*i))}
-			if s.bytes += 64 + len(text(entry, slotKey)) + len(text(entry, slotValue)); s.bytes > maxMetadata {
+			if s.bytes += 64 + len(text(entry, slotKey)) + len(text(entry, slotValue)); s.bytes > maxFileMetadata {
 				break
 			}
 		}
 	}
-	if s.bytes > maxMetadata {
-		return fmt.Errorf("its metadata and the names of its columns have more than %d MiB: write less of them", maxMetadata>>20)
+	if s.bytes > maxFileMetadata {
+		return fmt.Errorf("its metadata and the names of its columns have more than %d MiB: write less of them", maxFileMetadata>>20)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package firstday
+package score
 
 import (
 	"math"
@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 var nan = math.NaN()
 
 // The columns of two forces, a frequency and a temperature; what follows lives, and in which direction.
-func followed() (*stability.Columns, []stability.Sensor) {
-	return &stability.Columns{Mean: []float64{0.9, -0.9, 0.8, 0.99, 0.1}, Weight: []float64{0.3, 0.1, 0.2, 0.9, 0}},
-		stability.Sensors([]string{"F_f", "F_f", "F_c", "n", "T"})
+func followed() (*Columns, []Sensor) {
+	return &Columns{Mean: []float64{0.9, -0.9, 0.8, 0.99, 0.1}, Weight: []float64{0.3, 0.1, 0.2, 0.9, 0}},
+		Sensors([]string{"F_f", "F_f", "F_c", "n", "T"})
 }
 
 func TestLead(t *testing.T) {
@@ -44,7 +42,7 @@ func TestLead(t *testing.T) {
 			}
 		})
 	}
-	if l, ok := Lead(&stability.Columns{}, nil, nil); ok {
+	if l, ok := Lead(&Columns{}, nil, nil); ok {
 		t.Errorf("without columns: %+v", l)
 	}
 }
@@ -89,7 +87,7 @@ func TestReach(t *testing.T) {
 		{"missing ones are passed over", []float64{5, nan, nan, nan, 4}, 2, 2, 4},
 		{"too short", []float64{5, 4}, 3, 8, math.Inf(-1)},
 	} {
-		if got := Reach(c.levels, c.k, c.n); got != c.want {
+		if got := ReachedLevel(c.levels, c.k, c.n); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -106,7 +104,7 @@ func TestFirst(t *testing.T) {
 		{"missing ones are passed over", []float64{1, nan, nan, nan, 1}, 4},
 		{"at the limit is not above it", []float64{0.5, 0.5, 0.5}, -1},
 	} {
-		if got := First(c.levels, 2, 3, 0.5); got != c.want {
+		if got := FirstAbove(c.levels, 2, 3, 0.5); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -149,7 +147,7 @@ func TestLeft(t *testing.T) {
 		{"noise alone", line(60, 0, 0.2), 3, -1},
 		{"at the limit", line(20, 0.1, 0), 1.7, -1},
 	} {
-		n, ok := Left(c.levels, c.limit)
+		n, ok := WindowsLeft(c.levels, c.limit)
 		if ok != (c.want >= 0) || ok && math.Abs(n-c.want) > 3 {
 			t.Errorf("%s: %v, %v, want %v", c.name, n, ok, c.want)
 		}
@@ -163,12 +161,12 @@ func TestLimit(t *testing.T) {
 		reached []float64
 		want    float64
 	}{
-		{"no life", nil, Least},
-		{"lives that were too short", []float64{none, none}, Least},
-		{"healthy tools stayed below a doubling", []float64{0.1, 0.5}, Least},
+		{"no life", nil, LeastDifferent},
+		{"lives that were too short", []float64{none, none}, LeastDifferent},
+		{"healthy tools stayed below a doubling", []float64{0.1, 0.5}, LeastDifferent},
 		{"healthy tools went beyond it", []float64{1.5, none, 2.5}, 1.6},
 	} {
-		if got := Limit(c.reached, Share, Least); math.Abs(got-c.want) > 1e-12 {
+		if got := DifferenceLimit(c.reached, ShareDifferent, LeastDifferent); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -192,24 +190,24 @@ func TestLaws(t *testing.T) {
 			}
 			raised = raised || above >= k
 		}
-		reach := Reach(levels, k, n)
-		if (First(levels, k, n, limit) >= 0) != raised {
-			t.Fatalf("limit %v: raised %v, first at %d", limit, raised, First(levels, k, n, limit))
+		reach := ReachedLevel(levels, k, n)
+		if (FirstAbove(levels, k, n, limit) >= 0) != raised {
+			t.Fatalf("limit %v: raised %v, first at %d", limit, raised, FirstAbove(levels, k, n, limit))
 		}
 		if raised != (limit < reach) {
 			t.Fatalf("limit %v, reached %v, raised %v", limit, reach, raised)
 		}
-		if len(levels) > 0 && Reach(levels[:len(levels)-1], k, n) > reach {
+		if len(levels) > 0 && ReachedLevel(levels[:len(levels)-1], k, n) > reach {
 			t.Fatalf("a longer life reached less than %v", reach)
 		}
 		reached := rapid.SliceOfN(rapid.Float64Range(0, 3), 1, 6).Draw(t, "reached")
-		whole := Limit(reached, Share, Least)
+		whole := DifferenceLimit(reached, ShareDifferent, LeastDifferent)
 		turned := slices.Clone(reached)
 		slices.Reverse(turned)
-		if got := Limit(turned, Share, Least); math.Abs(got-whole) > 1e-12 || got < Least {
+		if got := DifferenceLimit(turned, ShareDifferent, LeastDifferent); math.Abs(got-whole) > 1e-12 || got < LeastDifferent {
 			t.Fatalf("limit %v, of lives in another order %v", whole, got)
 		}
-		if got := Limit(append(turned, 0), Share, Least); got > whole+1e-12 {
+		if got := DifferenceLimit(append(turned, 0), ShareDifferent, LeastDifferent); got > whole+1e-12 {
 			t.Fatalf("limit %v, with a life at 0 %v", whole, got)
 		}
 	})

@@ -1,4 +1,4 @@
-package stability
+package score
 
 import (
 	"slices"

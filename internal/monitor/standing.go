@@ -1,24 +1,19 @@
-// Package history reads what monitors have published, for pages, listings and routes: the
-// state of alarms, open advisories, and past events. It sees committed messages only.
-//
-// Several groups of monitors may judge the same machines. Each function takes the group
-// whose messages it reads.
-package history
+package monitor
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // Standing is the state of a machine's alarm, and its open advisories.
@@ -73,7 +68,7 @@ func (s *Standing) Unwatched() string {
 // group's records on the state topic. It reads alerts only to find who acknowledged an open alarm. Alerts that it cannot read are
 // skipped and counted.
 func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, skipped int, err error) {
-	records, err := Records(ctx, cfg, group)
+	records, err := history.Records(ctx, cfg, group)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -173,10 +168,10 @@ func acknowledged(ctx context.Context, cfg bus.Config, group string, wanted map[
 func acknowledgedIn(ctx context.Context, cfg bus.Config, group string, partition int, part bus.Range, wanted map[string]bool) (acked map[string]event.Alert, skipped int, err error) {
 	acked = make(map[string]event.Alert)
 	err = bus.ReadRange(ctx, cfg, bus.TopicAlerts, partition, part, func(m bus.Message) error {
-		if !isAlert(&m) {
+		if string(m.Header("ce_type")) != event.AlertType { // the topic has other events, too
 			return nil
 		}
-		a, ours, err := Event[event.Alert](&m, group)
+		a, ours, err := history.Event[event.Alert](&m, group)
 		if err != nil {
 			skipped++
 		} else if ours && a.State == "acknowledged" && wanted[a.Incident] {
@@ -189,7 +184,7 @@ func acknowledgedIn(ctx context.Context, cfg bus.Config, group string, partition
 
 // Raised returns the machine that remembers an alarm, for each alarm that may still be marked as false.
 func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]string, error) {
-	records, err := Records(ctx, cfg, group)
+	records, err := history.Records(ctx, cfg, group)
 	if err != nil {
 		return nil, err
 	}
@@ -206,134 +201,79 @@ func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]strin
 	return machines, nil
 }
 
-// Records returns the state records of a group by machine. A machine that was retired has none.
-func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]state.Record, error) {
-	last, err := readState(ctx, cfg)
-	return last.machines(group), err
-}
-
-// RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.
-func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]state.Record, error) {
-	last, err := readState(ctx, cfg)
-	groups := make(map[string]bool)
-	maps.DeleteFunc(last, func(at recordKey, _ bus.Message) bool {
-		k, ok := state.ParseKey(at.key)
-		if ok = ok && k.Machine == name; ok {
-			groups[k.Group] = true
-		}
-		return !ok
-	})
-	all := make(map[string][]state.Record)
-	for group := range groups {
-		if records := last.machines(group)[name]; records != nil {
-			all[group] = records
-		}
-	}
-	return all, err
-}
-
-// readState returns the last messages of the state topic.
-func readState(ctx context.Context, cfg bus.Config) (lastRecords, error) {
-	last := make(lastRecords)
-	if err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, last.take); err != nil {
-		return nil, fmt.Errorf("history: state: %w", err)
-	}
-	return last, nil
-}
-
-// lastRecords are the last messages of the keys of the state topic. A machine's are in one
-// partition; where the topic has grown, another one has tombstones.
-type lastRecords map[recordKey]bus.Message
-
-type recordKey struct {
-	key       string
-	partition int
-}
-
-func (l lastRecords) take(m bus.Message) error {
-	if m.Damage == nil {
-		l[recordKey{m.Key, m.Partition}] = m
-	}
-	return nil
-}
-
-// machines returns the records of all machines of a group.
-func (l lastRecords) machines(group string) map[string][]state.Record {
-	all := make(map[string][]state.Record)
-	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
-		k, ok := state.ParseKey(at.key)
-		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || k.Part == state.Head) { // the machine's own key comes first
-			all[k.Machine] = append(all[k.Machine], state.Record{Key: k, Value: m.Value, Offset: m.Offset})
-		}
-	}
-	return all
-}
-
-// Alerts calls fn for every alert of a group, each once. The alerts of a machine come in
-// the order in which they were sent. An error of fn ends the reading and is returned.
-// Alerts of any group that cannot be read are skipped and counted.
-func Alerts(ctx context.Context, cfg bus.Config, group string, fn func(event.Alert) error) (skipped int, err error) {
-	return each(ctx, cfg, group, event.AlertType, fn)
-}
-
-// Advisories does for advisories what Alerts does for alerts.
-func Advisories(ctx context.Context, cfg bus.Config, group string, fn func(event.Advisory) error) (skipped int, err error) {
-	return each(ctx, cfg, group, event.AdvisoryType, fn)
-}
-
-// Evidences does for evidence what Alerts does for alerts.
-func Evidences(ctx context.Context, cfg bus.Config, group string, fn func(event.Evidence) error) (skipped int, err error) {
-	return each(ctx, cfg, group, event.EvidenceType, fn)
-}
-
-var errNotEvent = errors.New("the message is not an event that a monitor sent of the machine that is its key")
-
-// mostEvent bounds the bytes of an event; one of a monitor is smaller.
-const mostEvent = 256 << 10
-
-// Event returns the event in a message, and whether it is ours: published by the group. It is an error if no monitor can
-// have sent the message.
-func Event[E event.Published](m *bus.Message, group string) (e *E, ours bool, err error) {
-	if len(m.Value) > mostEvent {
-		return nil, false, errNotEvent
-	}
-	e = new(E)
-	if err := json.Unmarshal(m.Value, e); err != nil {
-		return nil, false, err
-	}
-	machine, by := (*e).Origin()
-	if machine == "" || machine != m.Key || by == "" {
-		return nil, false, errNotEvent
-	}
-	return e, by == group, nil
-}
-
-// each calls fn for every event of a type that the group published on the topic of alerts, each once. It counts events of
-// any group that cannot be read.
-func each[E event.Published](ctx context.Context, cfg bus.Config, group, typ string, fn func(E) error) (skipped int, err error) {
-	seen := make(map[string]bool)
-	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
-		id := string(m.Header("ce_id"))
-		if string(m.Header("ce_type")) != typ || seen[id] {
-			return nil
-		}
-		e, ours, err := Event[E](&m, group)
-		if err != nil {
-			skipped++
-			return nil
-		}
-		seen[id] = true
-		if !ours {
-			return nil
-		}
-		return fn(*e)
-	})
+// Shown returns the state of the machines whose alerts go to a partition of
+// tcm.alerts.v1 now, in the order of their names, from the group's state records: for each
+// machine an alert with an empty State, and its open advisories. State and alerts are
+// published in one transaction, so it covers every alert that was on the topic when
+// Shown was called.
+func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
+	records, err := history.RecordsIn(ctx, cfg, group, partition)
 	if err != nil {
-		return skipped, fmt.Errorf("history: alerts: %w", err)
+		return nil, nil, fmt.Errorf("history: state: %w", err)
 	}
-	return skipped, nil
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		sum, err := machine.Summarise(records[name])
+		if err != nil {
+			continue // a monitor that gets the machine sets the record aside
+		}
+		all = append(all, sum.Shown(group))
+		for _, n := range sum.Notices {
+			if n.Stands() {
+				advisories = append(advisories, n.Shown(group, name, sum.Model))
+			}
+		}
+	}
+	return all, advisories, nil
 }
 
-// isAlert reports whether a message on the alerts topic is an alert. The topic has other
-// events, too, and later releases may add more.
-func isAlert(m *bus.Message) bool { return string(m.Header("ce_type")) == event.AlertType }
+// StateSummary is what the state topic holds.
+type StateSummary struct {
+	Machines   int
+	Alarms     int                  // raised
+	References int                  // of tools, learnt or being learnt
+	By         map[*model.Model]int // machines by the model that judges them
+	Edge       map[*model.Model]int // of them, machines in mode edge, by their last windows
+	Unwatched  int                  // machines for which no model is deployed
+}
+
+// CheckState reads the group's records of all machines as a monitor would that gets all
+// partitions, and changes nothing. It reports records that a monitor would set aside, and
+// what that means.
+func CheckState(ctx context.Context, cfg Config, set deploy.Set) (sum StateSummary, err error) {
+	records, err := history.Records(ctx, cfg.Bus, cfg.Group)
+	if err != nil {
+		return sum, err
+	}
+	fleet := newFleet(set).current()
+	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int), Edge: make(map[*model.Model]int)}
+	models := machine.NewModels(fleet)
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		m, err := machine.Load(records[name], &settings, models, time.Now())
+		if err != nil {
+			return sum, fmt.Errorf("%w: a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt again from the tool at hand", err)
+		}
+		judge := fleet.Model(m.Model)
+		if d := fleet.Of(name, m.Layout); judge == nil && d != nil {
+			judge = d.Champion
+		}
+		s, err := machine.Summarise(records[name])
+		if err != nil {
+			return sum, err
+		}
+		sum.Machines++
+		sum.References += m.References()
+		switch {
+		case judge == nil:
+			sum.Unwatched++
+		case s.FeaturesOnly:
+			sum.Edge[judge]++
+			fallthrough
+		default:
+			sum.By[judge]++
+		}
+		if s.Alarm.Raised {
+			sum.Alarms++
+		}
+	}
+	return sum, nil
+}

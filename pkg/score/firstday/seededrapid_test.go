@@ -1,3 +1,0 @@
-package firstday
-
-import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"
