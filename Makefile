@@ -98,7 +98,7 @@ bench: ## every benchmark
 
 # Numeric packages with every family of kernels that this processor has; without
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
-NUMERIC := ./internal/kernel ./pkg/classify/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/model/unknown
+NUMERIC := ./internal/kernel ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/model/unknown
 
 NUMERIC_FAMILIES ?= ./internal/kernel ./pkg/dbn
 
@@ -107,7 +107,7 @@ families: ## numeric packages with each family of kernels
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64: ## kernels and programs as a 64-bit ARM runs them (qemu-user)
-	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./pkg/classify/costsearch
+	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel
 	$(MAKE) arm64-programs
 
 arm64-programs: ## ingest, monitor and standalone as a 64-bit ARM runs them (qemu-user)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 )
@@ -295,7 +294,7 @@ func newPairSearch(of string) (task, error) {
 		return nil, err
 	}
 	p, y := posteriors(n, 2)
-	sorted := func() *costsearch.Pair {
+	sorted := func() *kernel.SortedOdds {
 		var odds [2][]float64
 		for k := range odds {
 			odds[k] = make([]float64, 0, n)
@@ -303,7 +302,7 @@ func newPairSearch(of string) (task, error) {
 		for i, label := range y {
 			odds[label] = append(odds[label], p[2*i+1]/p[2*i])
 		}
-		return costsearch.NewPair(odds[0], odds[1])
+		return kernel.NewSortedOdds(odds[0], odds[1])
 	}
 	pair := sorted()
 	switch part {
@@ -314,7 +313,7 @@ func newPairSearch(of string) (task, error) {
 	case "jade":
 		counts := []int{len(pair.Odds(0)), len(pair.Odds(1))}
 		return func() (seconds, error) {
-			return search(2, func(t []costsearch.Tally, w [][]float64) {
+			return search(2, func(t []kernel.Tally, w [][]float64) {
 				for i := range t {
 					pair.Count(&t[i], w[i][0], w[i][1], true)
 				}
@@ -325,12 +324,12 @@ func newPairSearch(of string) (task, error) {
 }
 
 // search times JADE on the G-mean with a soft tie-break.
-func search(k int, count func([]costsearch.Tally, [][]float64), counts []int) (seconds, error) {
+func search(k int, count func([]kernel.Tally, [][]float64), counts []int) (seconds, error) {
 	problem := jade.Problem{Lower: make([]float64, k), Upper: make([]float64, k)}
 	for j := range problem.Upper {
 		problem.Upper[j] = 1
 	}
-	tallies, weights := costsearch.NewTallies(population, k), make([][]float64, population)
+	tallies, weights := kernel.NewTallies(population, k), make([][]float64, population)
 	for i := range weights {
 		weights[i] = make([]float64, k)
 	}
@@ -380,17 +379,17 @@ func newScan(of string) (task, error) {
 			return timed(func() { naive(right, p, y, weights[0]) }), nil
 		}, nil
 	}
-	all := costsearch.NewRows(k, p, y, 0)
-	tallies := costsearch.NewTallies(population, k)
+	all := kernel.NewPosteriors(k, p, y, 0)
+	tallies := kernel.NewTallies(population, k)
 	if part == "batched" {
 		return func() (seconds, error) { return timed(func() { all.Count(tallies, weights) }), nil }, nil
 	}
 	return func() (seconds, error) {
 		var err error
 		t := timed(func() {
-			sample := costsearch.NewRows(k, p, y, 50_000)
+			sample := kernel.NewPosteriors(k, p, y, 50_000)
 			_, err = search(k, sample.Count, sample.Counts())
-			costsearch.NewRows(k, p, y, 0).Count(tallies[:5], weights[:5])
+			kernel.NewPosteriors(k, p, y, 0).Count(tallies[:5], weights[:5])
 		})
 		return t, err
 	}, nil

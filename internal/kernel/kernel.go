@@ -1,16 +1,18 @@
 // Package kernel holds the few hot loops of training and scoring: products of
 // small matrices, the logistic function, Bernoulli sampling, the updates of the
 // optimizers and the counting of decisions, all on float32, and logarithms of
-// float64.
+// float64. On them stands [Tally], which counts, for many vectors of class weights, the
+// rows of each class that are decided right: what a search for costs does
+// thousands of times on the same posteriors.
 //
-// A family is one implementation of all of them. Family "go" is portable and
+// A family is one implementation of all loops. Family "go" is portable and
 // is what the others are tested against: "avx2" and "avx512", assembly that gen
 // writes. The best that the processor can run is chosen when the program
 // starts, unless the environment variable FLANK_KERNEL names another. Programs
 // built with the tag noasm, or for other processors, have "go" only.
 //
 // Matrices are dense and row-major. Lengths that do not agree are a defect of
-// the caller and panic. Nothing here keeps its arguments, starts a goroutine or
+// the caller and panic. No loop keeps its arguments, starts a goroutine or
 // looks at values to skip work, so the time of a call depends on its shape only.
 // Assembly cannot be preempted: callers with more than a few thousand rows hand
 // them over in parts.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -150,7 +150,7 @@ func fitColumn(sorted []float64, encoding Encoding, bins int) column {
 	if len(sorted) == 0 {
 		return column{empty: true}
 	}
-	mean, sd := costsearch.MeanSD(sorted)
+	mean, sd := kernel.MeanSD(sorted)
 	first, last := sorted[0], sorted[len(sorted)-1]
 	c := column{fill: min(max(mean, first), last)}
 	if first == last {
@@ -165,7 +165,7 @@ func fitColumn(sorted []float64, encoding Encoding, bins int) column {
 		c.knots, c.values = normalScores(sorted)
 	case Bins:
 		for b := range bins + 1 {
-			edge := costsearch.Quantile(sorted, float64(b)/float64(bins))
+			edge := kernel.Quantile(sorted, float64(b)/float64(bins))
 			if n := len(c.knots); n == 0 || edge > c.knots[n-1] {
 				c.knots = append(c.knots, edge)
 			}

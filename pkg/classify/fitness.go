@@ -1,16 +1,15 @@
 package classify
 
 import (
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
-
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // recalls evaluates costs on judged rows, a generation at a time.
 type recalls struct {
-	counts []int            // rows of each class
-	pair   *costsearch.Pair // of two classes
-	rows   *costsearch.Rows // of more
+	counts []int              // rows of each class
+	pair   *kernel.SortedOdds // of two classes
+	rows   *kernel.Posteriors // of more
 }
 
 // recalls makes them of at most most rows of each class, or of all if most is 0;
@@ -19,7 +18,7 @@ func (d judged) recalls(most int) recalls {
 	if d.k == 2 {
 		return recalls{counts: d.counts, pair: d.order()}
 	}
-	rows := costsearch.NewRows(d.k, d.posterior, d.y, most)
+	rows := kernel.NewPosteriors(d.k, d.posterior, d.y, most)
 	return recalls{counts: rows.Counts(), rows: rows}
 }
 
@@ -41,7 +40,7 @@ func (r recalls) fitness(f []float64, costs [][]float64, m score.Metric, soft bo
 			}
 		}
 	}
-	tallies := costsearch.NewTallies(len(costs), k)
+	tallies := kernel.NewTallies(len(costs), k)
 	if r.pair != nil {
 		for i, w := range weights {
 			r.pair.Count(&tallies[i], w[0], w[1], soft)

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
+	"github.com/flank-tcm/flank/internal/kernel"
 )
 
 // Fold is one split of rows: those to fit to and those to judge, as ascending
@@ -160,7 +160,7 @@ func unevenness(counts []int) float64 {
 	for j, n := range counts {
 		x[j] = float64(n)
 	}
-	_, sd := costsearch.MeanSD(x)
+	_, sd := kernel.MeanSD(x)
 	return sd
 }
 
@@ -178,7 +178,7 @@ func imbalance(inFold [][]int, f int, counts, totals []int) float64 {
 			}
 			share[g] = float64(n) / float64(max(total, 1))
 		}
-		_, sd := costsearch.MeanSD(share)
+		_, sd := kernel.MeanSD(share)
 		sum += sd / float64(len(totals))
 	}
 	rows, all := 0, 0

@@ -3,7 +3,7 @@ package classify
 import (
 	"math"
 
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -13,8 +13,8 @@ type judged struct {
 	k         int
 	posterior []float64 // N×K, row-major
 	y         []int
-	counts    []int            // rows of each class
-	pair      *costsearch.Pair // of two classes, once order has made it
+	counts    []int              // rows of each class
+	pair      *kernel.SortedOdds // of two classes, once order has made it
 }
 
 func newJudged(k int, posterior []float64, y []int) judged {
@@ -46,7 +46,7 @@ type plateau struct {
 // order returns the rows of two classes in order of their odds. The quotient of
 // two float32 values is exact enough in float64 to tell any two different ones
 // apart, which their logarithms are not.
-func (d judged) order() *costsearch.Pair {
+func (d judged) order() *kernel.SortedOdds {
 	if d.pair != nil {
 		return d.pair
 	}
@@ -55,7 +55,7 @@ func (d judged) order() *costsearch.Pair {
 		p := d.row(i)
 		odds[label] = append(odds[label], p[1]/p[0])
 	}
-	return costsearch.NewPair(odds[0], odds[1])
+	return kernel.NewSortedOdds(odds[0], odds[1])
 }
 
 // sweep returns the widest of the plateaus on which two classes' metric is
@@ -77,7 +77,7 @@ func (d judged) sweep(m score.Metric) plateau {
 }
 
 // smoothed returns the cut of two classes that maximises the metric of the smoothed
-// recalls, see [costsearch.Pair.SmoothedCut].
+// recalls, see [kernel.SortedOdds.SmoothedCut].
 func (d judged) smoothed(m score.Metric) float64 {
 	return d.order().SmoothedCut(largestLog, func(recall0, recall1 float64) float64 {
 		if m == score.GMean {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/classify/costsearch"
+	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -563,7 +563,7 @@ func moments(t *Table, rows []int, in input) (mean, sd float64) {
 	if len(values) == 0 {
 		return 0, 1
 	}
-	mean, sd = costsearch.MeanSD(values)
+	mean, sd = kernel.MeanSD(values)
 	if !(sd > 1e-9*math.Abs(mean)) {
 		sd = 1
 	}
@@ -719,7 +719,7 @@ func cutOf(votes [2][]float64) float64 {
 			v[i] = math.Exp(min(max(v[i], -limit), limit))
 		}
 	}
-	pair := costsearch.NewPair(votes[0], votes[1])
+	pair := kernel.NewSortedOdds(votes[0], votes[1])
 	if _, _, right := pair.Best(limit); right == 0 { // nothing to go by
 		return prior
 	}

@@ -1,4 +1,4 @@
-package costsearch
+package kernel
 
 import (
 	"math"
@@ -60,12 +60,12 @@ func count(posterior []float64, y []int, w []float64) Tally {
 	return t
 }
 
-func pairOf(posterior []float64, y []int) *Pair {
+func oddsOf(posterior []float64, y []int) *SortedOdds {
 	var odds [2][]float64
 	for i, label := range y {
 		odds[label] = append(odds[label], posterior[2*i+1]/posterior[2*i])
 	}
-	return NewPair(odds[0], odds[1])
+	return NewSortedOdds(odds[0], odds[1])
 }
 
 func same(t *rapid.T, got, want Tally) {
@@ -81,18 +81,18 @@ func same(t *rapid.T, got, want Tally) {
 
 var weights = rapid.OneOf(rapid.SampledFrom([]float64{0, 0.25, 0.5, 1}), rapid.Float64Range(0.001, 1))
 
-func TestPairCountsAsDefined(t *testing.T) {
+func TestSortedOddsCountAsDefined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		posterior, y := draw(rng, rapid.IntRange(1, 300).Draw(t, "n"), 2)
 		w := []float64{weights.Draw(t, "w0"), weights.Draw(t, "w1")}
 		got := NewTallies(1, 2)[0]
-		pairOf(posterior, y).Count(&got, w[0], w[1], true)
+		oddsOf(posterior, y).Count(&got, w[0], w[1], true)
 		same(t, got, count(posterior, y, w))
 	})
 }
 
-func TestRowsCountAsDefined(t *testing.T) {
+func TestPosteriorsCountAsDefined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		k := rapid.IntRange(2, 7).Draw(t, "k")
@@ -104,7 +104,7 @@ func TestRowsCountAsDefined(t *testing.T) {
 			}
 		}
 		got := NewTallies(len(w), k)
-		NewRows(k, posterior, y, 0).Count(got, w)
+		NewPosteriors(k, posterior, y, 0).Count(got, w)
 		for i := range w {
 			same(t, got[i], count(posterior, y, w[i]))
 		}
@@ -116,7 +116,7 @@ func TestBestIsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		posterior, y := draw(rng, rapid.IntRange(1, 40).Draw(t, "n"), 2)
-		p := pairOf(posterior, y)
+		p := oddsOf(posterior, y)
 		product := func(cut float64) int {
 			got := NewTallies(1, 2)[0]
 			p.Count(&got, cut, 1, false)
@@ -163,7 +163,7 @@ func TestSortOdds(t *testing.T) {
 }
 
 // A sample has as many rows of each class as asked for, spread over all.
-func TestRowsSample(t *testing.T) {
+func TestPosteriorsSample(t *testing.T) {
 	const n = 10_000
 	posterior, y := make([]float64, 2*n), make([]int, n)
 	for i := range y {
@@ -172,7 +172,7 @@ func TestRowsSample(t *testing.T) {
 			y[i] = 1
 		}
 	}
-	r := NewRows(2, posterior, y, 300)
+	r := NewPosteriors(2, posterior, y, 300)
 	if got := r.Counts(); got[0] != 300 || got[1] != 100 {
 		t.Fatalf("sample of %v, want 300 and all 100", got)
 	}
@@ -184,12 +184,12 @@ func TestRowsSample(t *testing.T) {
 }
 
 // With more rows than stand for a class, shares are still the mean to 1e-4.
-func TestPairSharesOfManyRows(t *testing.T) {
+func TestSortedOddsSharesOfManyRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	posterior, y := draw(rng, 30_000, 2)
 	want := count(posterior, y, []float64{0.3, 1})
 	got := NewTallies(1, 2)[0]
-	pairOf(posterior, y).Count(&got, 0.3, 1, true)
+	oddsOf(posterior, y).Count(&got, 0.3, 1, true)
 	for k := range 2 {
 		if math.Abs(got.Share[k]-want.Share[k]) > 1e-4 {
 			t.Errorf("class %d: mean share %v, want %v", k, got.Share[k], want.Share[k])
@@ -212,7 +212,7 @@ func BenchmarkSort(b *testing.B) {
 
 // Optima beyond the limit do not hide lesser ones within it.
 func TestBestWithinTheLimit(t *testing.T) {
-	p := NewPair([]float64{0, 0, 0}, []float64{math.Exp(-40), 2, 3})
+	p := NewSortedOdds([]float64{0, 0, 0}, []float64{math.Exp(-40), 2, 3})
 	low, high, product := p.Best(30)
 	if product != 6 || low != -30 || math.Abs(high-math.Log(2)) > 1e-12 {
 		t.Errorf("product %d on [%v, %v], want 6 on [-30, ln 2]", product, low, high)

@@ -1,4 +1,4 @@
-package costsearch
+package kernel
 
 import (
 	"math"
@@ -18,7 +18,7 @@ const gridPoints = 512
 // 1986, eq. 3.31). It has neither the plateaus nor the noise of the plain recalls.
 // Where value is flat, the middle of the flat part is taken. A class of more than 2,048
 // rows is represented by as many of them, evenly spread. Each class must have a row.
-func (p *Pair) SmoothedCut(limit float64, value func(recall0, recall1 float64) float64) float64 {
+func (p *SortedOdds) SmoothedCut(limit float64, value func(recall0, recall1 float64) float64) float64 {
 	low, high := limit, -limit
 	var z [2][]float64
 	var h [2]float64

@@ -1,4 +1,4 @@
-package costsearch
+package kernel
 
 import (
 	"math"

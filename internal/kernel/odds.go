@@ -1,13 +1,13 @@
-package costsearch
+package kernel
 
 import (
 	"math"
 	"sort"
 )
 
-// Pair is the rows of two classes, in order of their odds P1/P0. It never
+// SortedOdds is the rows of two classes, in order of their odds P1/P0. It never
 // changes and may be used by several goroutines.
-type Pair struct {
+type SortedOdds struct {
 	odds [2][]float64 // ascending, of the rows of class 0 and of class 1
 	thin [2][]float64 // the odds that shares are taken from
 }
@@ -16,10 +16,10 @@ type Pair struct {
 // it has more, the middles of as many equal parts of their order.
 const representatives = 2048
 
-// NewPair takes the odds of the rows of each class, in any order, from 0 to +Inf.
-// They belong to the Pair from then on.
-func NewPair(odds0, odds1 []float64) *Pair {
-	p := &Pair{odds: [2][]float64{sortOdds(odds0), sortOdds(odds1)}}
+// NewSortedOdds takes the odds of the rows of each class, in any order, from 0 to +Inf.
+// They belong to the SortedOdds from then on.
+func NewSortedOdds(odds0, odds1 []float64) *SortedOdds {
+	p := &SortedOdds{odds: [2][]float64{sortOdds(odds0), sortOdds(odds1)}}
 	for k, odds := range p.odds {
 		p.thin[k] = thin(odds, representatives)
 	}
@@ -28,12 +28,12 @@ func NewPair(odds0, odds1 []float64) *Pair {
 
 // Odds returns the odds of the rows of class k in ascending order. They must not
 // be changed.
-func (p *Pair) Odds(k int) []float64 { return p.odds[k] }
+func (p *SortedOdds) Odds(k int) []float64 { return p.odds[k] }
 
 // Count stores in t what the weights w0 and w1 give, shares only if soft. Rows
 // whose two weighted posteriors agree to the last bits of a float64 may count
 // for either side.
-func (p *Pair) Count(t *Tally, w0, w1 float64, soft bool) {
+func (p *SortedOdds) Count(t *Tally, w0, w1 float64, soft bool) {
 	cut := w0 / w1 // decided for class 1 above
 	if w1 == 0 {
 		cut = math.Inf(1)
@@ -70,7 +70,7 @@ func (p *Pair) Count(t *Tally, w0, w1 float64, soft bool) {
 // the cut. Between two neighbouring odds all cuts decide alike, so one sweep over
 // the rows sees all there are. Cuts are looked for within ±limit; of equal
 // intervals it takes the widest, and ±limit if no product is positive.
-func (p *Pair) Best(limit float64) (low, high float64, product int) {
+func (p *SortedOdds) Best(limit float64) (low, high float64, product int) {
 	a, b := p.odds[0], p.odds[1]
 	least, greatest := math.Exp(-limit), math.Exp(limit)
 	from, to := least, greatest // odds around the best interval so far
@@ -117,7 +117,7 @@ func upTo(odds []float64, i int, greatest float64) float64 {
 
 // BestOf is Best for any other value of the numbers of rows of class 0 and of
 // class 1 that are decided right, and returns the greatest value.
-func (p *Pair) BestOf(limit float64, value func(right0, right1 int) float64) (low, high, most float64) {
+func (p *SortedOdds) BestOf(limit float64, value func(right0, right1 int) float64) (low, high, most float64) {
 	a, b := p.odds[0], p.odds[1]
 	least, greatest := math.Exp(-limit), math.Exp(limit)
 	low, high, most = least, least, math.Inf(-1)

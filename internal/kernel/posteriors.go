@@ -1,19 +1,17 @@
-package costsearch
+package kernel
 
-import "github.com/flank-tcm/flank/internal/kernel"
-
-// Rows is the rows of any number of classes. It never changes and may be used
+// Posteriors is the posteriors of the rows of any number of classes. It never changes and may be used
 // by several goroutines.
-type Rows struct {
+type Posteriors struct {
 	k       int
 	counts  []int
 	classes [][]float32 // of the rows of each class: blocks of K×JudgedRows, rows of zeros at the end
 }
 
-// NewRows copies the posteriors, N×K, of rows whose classes are y. Of each class
+// NewPosteriors copies the posteriors, N×K, of rows whose classes are y. Of each class
 // it takes at most most rows, evenly spread in their order, or all if most is 0.
-func NewRows(k int, posterior []float64, y []int, most int) *Rows {
-	r := &Rows{k: k, counts: make([]int, k), classes: make([][]float32, k)}
+func NewPosteriors(k int, posterior []float64, y []int, most int) *Posteriors {
+	r := &Posteriors{k: k, counts: make([]int, k), classes: make([][]float32, k)}
 	all := make([]int, k)
 	for _, label := range y {
 		all[label]++
@@ -22,8 +20,8 @@ func NewRows(k int, posterior []float64, y []int, most int) *Rows {
 		if most > 0 {
 			n = min(n, most)
 		}
-		blocks := (n + kernel.JudgedRows - 1) / kernel.JudgedRows
-		r.classes[class] = make([]float32, blocks*k*kernel.JudgedRows)
+		blocks := (n + JudgedRows - 1) / JudgedRows
+		r.classes[class] = make([]float32, blocks*k*JudgedRows)
 	}
 	seen := make([]int, k)
 	for i, label := range y {
@@ -33,9 +31,9 @@ func NewRows(k int, posterior []float64, y []int, most int) *Rows {
 			continue
 		}
 		at := r.counts[label]
-		block := r.classes[label][at/kernel.JudgedRows*k*kernel.JudgedRows:]
+		block := r.classes[label][at/JudgedRows*k*JudgedRows:]
 		for j, p := range posterior[i*k : (i+1)*k] {
-			block[j*kernel.JudgedRows+at%kernel.JudgedRows] = float32(p)
+			block[j*JudgedRows+at%JudgedRows] = float32(p)
 		}
 		r.counts[label]++
 	}
@@ -43,11 +41,11 @@ func NewRows(k int, posterior []float64, y []int, most int) *Rows {
 }
 
 // Counts returns the number of rows of each class. It must not be changed.
-func (r *Rows) Counts() []int { return r.counts }
+func (r *Posteriors) Counts() []int { return r.counts }
 
 // Count stores in t[i] what weights[i], K long, give. Weighted posteriors are
 // compared in float32.
-func (r *Rows) Count(t []Tally, weights [][]float64) {
+func (r *Posteriors) Count(t []Tally, weights [][]float64) {
 	w := make([]float32, len(weights)*r.k)
 	for i, x := range weights {
 		for j, v := range x {
@@ -56,11 +54,11 @@ func (r *Rows) Count(t []Tally, weights [][]float64) {
 		clear(t[i].Right)
 		clear(t[i].Share)
 	}
-	size := r.k * kernel.JudgedRows
+	size := r.k * JudgedRows
 	for class, blocks := range r.classes {
 		for ; len(blocks) > 0; blocks = blocks[size:] {
 			for i := range t {
-				right, share := kernel.Judge(blocks[:size], w[i*r.k:(i+1)*r.k], class)
+				right, share := Judge(blocks[:size], w[i*r.k:(i+1)*r.k], class)
 				t[i].Right[class] += right
 				t[i].Share[class] += float64(share)
 			}
@@ -68,7 +66,7 @@ func (r *Rows) Count(t []Tally, weights [][]float64) {
 		n := r.counts[class]
 		for i := range t {
 			if class == 0 { // rows of zeros tie, and ties are decided for class 0
-				t[i].Right[0] -= (kernel.JudgedRows - n%kernel.JudgedRows) % kernel.JudgedRows
+				t[i].Right[0] -= (JudgedRows - n%JudgedRows) % JudgedRows
 			}
 			t[i].Share[class] /= float64(max(n, 1))
 		}

@@ -1,3 +1,0 @@
-package costsearch
-
-import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"
