@@ -72,7 +72,7 @@ RACE_SKIP ?= ^(TestCommands|TestHelp|TestTune|TestTuneCounts|TestReplayPublished
 
 # The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these
 # rooms take a quarter of an hour with the race detector.
-RACE_NUMERIC = ./internal/train ./internal/train/baseline ./internal/train/tune ./pkg/classify ./pkg/model/unknown
+RACE_NUMERIC = ./internal/train ./internal/train/study ./internal/train/tune ./pkg/classify ./pkg/model/unknown
 RACE_TESTS = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore|TestForestRepeats|TestReplay|TestDeterminism|TestParallelReturnsTheLowestError|TestFitNovelty.*)$$
 
 # Trainings of minutes are left to `make nightly`. The tests call testkit/recorded, which holds them to their name.
@@ -502,7 +502,7 @@ peers-metrics: bench/peers/.venv/ready ## metrics, computed by scikit-learn
 
 # Logistic regression, random forest, extra trees and a guard by scikit-learn, computed again.
 peers-baseline: bench/peers/.venv/ready ## logistic regression, forests and guard, fitted by scikit-learn
-	bench/peers/.venv/bin/python bench/peers/baseline.py internal/train/baseline/testdata/scikit-learn.json
+	bench/peers/.venv/bin/python bench/peers/baseline.py internal/train/study/testdata/scikit-learn.json
 	bench/peers/.venv/bin/python bench/peers/vote.py pkg/classify/vote/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.

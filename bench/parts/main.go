@@ -34,7 +34,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -178,11 +178,11 @@ func regress(ctx context.Context, t *classify.Table, folds []classify.Fold, clas
 			}
 		}
 		for _, f := range folds {
-			task, err := baseline.NewTask(&pair, f.Train, nil, f.Test)
+			task, err := study.NewTask(&pair, f.Train, nil, f.Test)
 			if err != nil {
 				return err
 			}
-			a, err := baseline.LogisticRegression.Judge(ctx, task)
+			a, err := study.LogisticRegression.Judge(ctx, task)
 			if err != nil {
 				return err
 			}

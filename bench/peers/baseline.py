@@ -1,13 +1,13 @@
-"""Reference values of scikit-learn for the methods of internal/train/baseline.
+"""Reference values of scikit-learn for the methods of internal/train/study.
 
-    python bench/peers/baseline.py internal/train/baseline/testdata/scikit-learn.json         # compare
-    python bench/peers/baseline.py internal/train/baseline/testdata/scikit-learn.json --write
+    python bench/peers/baseline.py internal/train/study/testdata/scikit-learn.json         # compare
+    python bench/peers/baseline.py internal/train/study/testdata/scikit-learn.json --write
 
 The file holds rows, made from a fixed seed, and what scikit-learn makes of them:
 the coefficients of logistic regressions on columns standardised by the training
 rows, and what random forests and extra trees of 100 trees, as their defaults are,
 say of test rows, as the mean over ten seeds and the standard deviation. A test of
-internal/train/baseline holds the Go code to it. Comparing computes the values again.
+internal/train/study holds the Go code to it. Comparing computes the values again.
 """
 
 import json

@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -242,7 +242,7 @@ func decided(worn, called bool) counts {
 }
 
 // simpleMethods are the methods of `trainer fit` that are judged here too.
-var simpleMethods = []baseline.Method{baseline.OneColumn, baseline.LogisticRegression}
+var simpleMethods = []study.Baseline{study.OneColumn, study.LogisticRegression}
 
 // simpleVariant is the name of their only variant.
 const simpleVariant = "all aids"
@@ -304,12 +304,12 @@ func rowsOf(rows *table.Table, tools []string) []int {
 }
 
 // taskOf returns what simple methods learn from and judge in a split.
-func taskOf(p split, rows *table.Table, all *classify.Table) (baseline.Task, error) {
-	return baseline.NewTask(all, rowsOf(rows, p.Train), rowsOf(rows, p.Unlabelled), rowsOf(rows, p.Test))
+func taskOf(p split, rows *table.Table, all *classify.Table) (study.Task, error) {
+	return study.NewTask(all, rowsOf(rows, p.Train), rowsOf(rows, p.Unlabelled), rowsOf(rows, p.Test))
 }
 
 // cells returns a cell for each tool of a split that a method has judged.
-func (s *set) cells(p split, m baseline.Method, a *baseline.Answer, rows *table.Table) []cell {
+func (s *set) cells(p split, m study.Baseline, a *study.Answer, rows *table.Table) []cell {
 	var out []cell
 	test := rowsOf(rows, p.Test)
 	called, faulty := a.Decide(), make([]bool, len(test))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 )
 
 // page writes docs/figures/unseen.md of cells alone.
@@ -378,11 +378,11 @@ func (p *page) Row(data, protocol, title string) string {
 	plain := p.best(data, protocol, func(variant string) bool { return variant == "plain" })
 	aided := p.best(data, protocol, func(variant string) bool { return strings.HasPrefix(variant, "aided") })
 	return fmt.Sprintf("| %s | **%s** | %s | %s | %s | %s |", title, p.ours(data, protocol).short(),
-		p.simple(data, protocol, baseline.OneColumn).short(), p.simple(data, protocol, baseline.LogisticRegression).short(), aided.named(), plain.named())
+		p.simple(data, protocol, study.OneColumn).short(), p.simple(data, protocol, study.LogisticRegression).short(), aided.named(), plain.named())
 }
 
 // Lead is Flank's lead over a simple method.
-func (p *page) Lead(data, protocol string, m baseline.Method) string {
+func (p *page) Lead(data, protocol string, m study.Baseline) string {
 	r := p.simple(data, protocol, m)
 	if r == nil {
 		return "–"
@@ -390,7 +390,7 @@ func (p *page) Lead(data, protocol string, m baseline.Method) string {
 	return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
 }
 
-func (p *page) simple(data, protocol string, m baseline.Method) *result {
+func (p *page) simple(data, protocol string, m study.Baseline) *result {
 	return p.find(data, protocol, func(t *tally) bool { return t.method == string(m) && t.variant == simpleVariant })
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -93,7 +93,7 @@ func lessonsOf(t *testing.T, change func(r table.Row)) (*table.Table, *classify.
 // positive, nor on labels of unlabelled tools.
 func TestTaskSeesOnlyItsPart(t *testing.T) {
 	p := split{Train: []string{"a", "b"}, Unlabelled: []string{"c", "e"}, Test: []string{"d"}}
-	taskFrom := func(change func(r table.Row)) baseline.Task {
+	taskFrom := func(change func(r table.Row)) study.Task {
 		rows, lessons := lessonsOf(t, change)
 		task, err := taskOf(p, rows, lessons)
 		if err != nil {

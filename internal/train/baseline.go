@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // comparedWith are the simpler methods that a model is compared with: one column, all of them in a
 // line, and a forest.
-var comparedWith = []baseline.Method{baseline.OneColumn, baseline.LogisticRegression, baseline.RandomForest}
+var comparedWith = []study.Baseline{study.OneColumn, study.LogisticRegression, study.RandomForest}
 
 // baselineValues is up to how many values, rows by columns by folds, simpler methods are
 // compared: they take some ten seconds then.
@@ -39,7 +39,7 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 		y[i] = min(class, 1)
 	}
 	views, worn := rows.views(j.Config.Reference.Windows), rows.wearInLimits()
-	task := func(f int) baseline.Task {
+	task := func(f int) study.Task {
 		fold, report := v.folds[f], v.Reports[f]
 		unlabelled := rows.bareOf(j.Config.Evaluate.Transductive, fold)
 		x, more := viewOf(rows, views, report.View, fold, unlabelled)
@@ -55,7 +55,7 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 	const phase = "comparing with simpler methods"
 	n := 0
 	j.Progress(phase, 0, len(v.folds))
-	answers, err := baseline.JudgeFolds(ctx, comparedWith, len(v.folds), task, j.Workers, func() {
+	answers, err := study.JudgeFolds(ctx, comparedWith, len(v.folds), task, j.Workers, func() {
 		n++
 		j.Progress(phase, n, len(v.folds))
 	})
@@ -69,15 +69,15 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 }
 
 // foldTask returns the task of a fold, without groups, weights and what else a method learns from.
-func (j *Job) foldTask(f int, fold classify.Fold, x dbn.Matrix, y []int, rows rowTable) baseline.Task {
-	return baseline.Task{
+func (j *Job) foldTask(f int, fold classify.Fold, x dbn.Matrix, y []int, rows rowTable) study.Task {
+	return study.Task{
 		X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Y: classify.Pick(y, fold.Train),
 		Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
 	}
 }
 
 // answered returns what method k decided in all folds.
-func (v *validated) answered(answers [][]*baseline.Answer, k int, y []int, groups []string) *classify.Validation {
+func (v *validated) answered(answers [][]*study.Answer, k int, y []int, groups []string) *classify.Validation {
 	s := &classify.Validation{
 		Classes: 2, Fold: v.Fold, Decision: slices.Repeat([]int{-1}, len(y)), Posterior: make([]float64, 2*len(y)), Score: make([]float64, len(y)),
 	}
@@ -113,12 +113,12 @@ func (j *Job) settingsAlone(ctx context.Context, rows rowTable, y []int, v *vali
 		}
 	}
 	groups := rows.apart()
-	task := func(f int) baseline.Task {
+	task := func(f int) study.Task {
 		t := j.foldTask(f, v.folds[f], x, y, rows)
 		t.Weights, t.Groups = weightsOf(nil, len(columns), nil), classify.Pick(groups, v.folds[f].Train)
 		return t
 	}
-	answers, err := baseline.JudgeFolds(ctx, []baseline.Method{baseline.RandomForest}, len(v.folds), task, j.Workers, func() {})
+	answers, err := study.JudgeFolds(ctx, []study.Baseline{study.RandomForest}, len(v.folds), task, j.Workers, func() {})
 	if err != nil {
 		return err
 	}

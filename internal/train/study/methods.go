@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -21,11 +20,11 @@ type Method struct {
 
 	called string // in a sentence
 	simple int    // 1 is the simplest: what there is to understand, to fit and to keep
-	solve  func(context.Context, task) (answer, error)
+	solve  func(context.Context, foldTask) (foldAnswer, error)
 }
 
-// answer is what a method makes of the test rows.
-type answer struct {
+// foldAnswer is what a method makes of the test rows of a fold.
+type foldAnswer struct {
 	decision []int     // by row: the class
 	score    []float64 // by row: larger where the rare class is more likely
 }
@@ -36,9 +35,9 @@ const simpleCosts = "; columns standardised, costs chosen on out-of-fold posteri
 func Methods() []Method {
 	return []Method{
 		{Control, "as the configuration says, or for a plain table as on the sets of docs/figures/study", "ECS-DBN", 3, ecsDBN},
-		{"logistic", "logistic regression, L2 with C = 3, or 0.1 if two groups or fewer have rare rows" + simpleCosts, "logistic regression", 1, solver(baseline.LogisticRegression)},
-		{"random-forest", "100 trees of all depths on bootstrapped rows, √columns tried at each node" + simpleCosts, "a random forest", 2, solver(baseline.RandomForest)},
-		{"extra-trees", "100 trees of all depths, thresholds of √columns drawn at each node" + simpleCosts, "extra trees", 2, solver(baseline.ExtraTrees)},
+		{"logistic", "logistic regression, L2 with C = 3, or 0.1 if two groups or fewer have rare rows" + simpleCosts, "logistic regression", 1, solver(LogisticRegression)},
+		{"random-forest", "100 trees of all depths on bootstrapped rows, √columns tried at each node" + simpleCosts, "a random forest", 2, solver(RandomForest)},
+		{"extra-trees", "100 trees of all depths, thresholds of √columns drawn at each node" + simpleCosts, "extra trees", 2, solver(ExtraTrees)},
 	}
 }
 
@@ -68,14 +67,14 @@ func of(name string) Method {
 }
 
 // ecsDBN is fitted on one goroutine, as cells are made next to each other.
-func ecsDBN(ctx context.Context, t task) (answer, error) {
+func ecsDBN(ctx context.Context, t foldTask) (foldAnswer, error) {
 	s := t.settings
 	s.Seed, s.Workers = t.seed, 1
 	c, _, err := classify.FitTable(ctx, &t.train, s)
 	if err != nil {
-		return answer{}, err
+		return foldAnswer{}, err
 	}
-	var a answer
+	var a foldAnswer
 	scorer := c.NewScorer()
 	for i := range t.test.Rows {
 		p := scorer.Posterior(t.test.Row(i))
@@ -85,15 +84,15 @@ func ecsDBN(ctx context.Context, t task) (answer, error) {
 }
 
 // solver has the inputs and the rule for costs of ecs-dbn.
-func solver(m baseline.Method) func(context.Context, task) (answer, error) {
-	return func(ctx context.Context, t task) (answer, error) {
-		a, err := m.Judge(ctx, baseline.Task{
+func solver(m Baseline) func(context.Context, foldTask) (foldAnswer, error) {
+	return func(ctx context.Context, t foldTask) (foldAnswer, error) {
+		a, err := m.Judge(ctx, Task{
 			X: t.x, Y: t.train.Y, Groups: t.train.Groups, Test: t.test, Weights: t.weights(), Costs: t.settings.Costs, Seed: t.seed, Workers: 1,
 		})
 		if err != nil {
-			return answer{}, err
+			return foldAnswer{}, err
 		}
-		out := answer{decision: a.Decide()}
+		out := foldAnswer{decision: a.Decide()}
 		for i := 1; i < len(a.Posterior); i += 2 {
 			out.score = append(out.score, a.Posterior[i])
 		}
@@ -103,7 +102,7 @@ func solver(m baseline.Method) func(context.Context, task) (answer, error) {
 
 // weights returns by how much each column counts, or nil if all count alike: as
 // pkg/classify weighs the columns of ecs-dbn.
-func (t *task) weights() []float64 {
+func (t *foldTask) weights() []float64 {
 	w, err := t.train.Weigh(classify.Settings{Stability: t.settings.Stability})
 	if err != nil {
 		panic("study: weights: " + err.Error()) // rows in memory can always be read

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -14,7 +13,7 @@ import (
 // with three groups that went on to the end.
 func TestWeightsOfATask(t *testing.T) {
 	x := dbn.NewMatrix(4*10, 2)
-	task := task{train: classify.Table{X: x, Y: make([]int, x.Rows), Ordered: true}}
+	task := foldTask{train: classify.Table{X: x, Y: make([]int, x.Rows), Ordered: true}}
 	for i := range x.Rows {
 		x.Row(i)[0], x.Row(i)[1] = float32(i%10), float32((7*i)%10)
 		task.train.Groups = append(task.train.Groups, string(rune('a'+i/10)))
@@ -50,7 +49,7 @@ func TestSimpleMethodOfSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := baseline.LogisticRegression.Judge(t.Context(), baseline.Task{X: task.x, Y: task.train.Y, Groups: task.train.Groups, Test: task.test, Costs: s.Settings.Costs, Seed: task.seed})
+	want, err := LogisticRegression.Judge(t.Context(), Task{X: task.x, Y: task.train.Y, Groups: task.train.Groups, Test: task.test, Costs: s.Settings.Costs, Seed: task.seed})
 	if err != nil {
 		t.Fatal(err)
 	}

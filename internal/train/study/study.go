@@ -1,4 +1,5 @@
-// Package study says which method to deploy for a person's own data: ECS-DBN, or a simpler one.
+// Package study says which method to deploy for a person's own data: ECS-DBN, or a simpler
+// one, a [Baseline].
 //
 // A set holds rows of two classes, of which 0 is the frequent and 1 the rare,
 // positive one, and folds, each of which parts them into rows to train on and
@@ -58,8 +59,8 @@ func (s *Set) RareRows() int {
 	return n
 }
 
-// task is what a method is asked: to learn from labelled rows, and to decide others.
-type task struct {
+// foldTask is what a method is asked in a fold: to learn from its training part, and to decide its test part.
+type foldTask struct {
 	x        dbn.Matrix // of train
 	train    classify.Table
 	test     dbn.Matrix
@@ -68,12 +69,12 @@ type task struct {
 }
 
 // task returns the task that a fold is in a trial; both count from 0. All methods share its seed.
-func (s *Set) task(trial, fold int) task {
+func (s *Set) task(trial, fold int) foldTask {
 	h := fnv.New64a()
 	fmt.Fprintln(h, s.Name, trial, fold)
 	f := s.Folds[fold]
 	x := classify.Part(s.X, f.Train).(dbn.Matrix)
-	t := task{
+	t := foldTask{
 		x: x, train: classify.Table{X: x, Y: classify.Pick(s.Y, f.Train), Groups: classify.Pick(s.Groups, f.Train), Wear: classify.Pick(s.Wear, f.Train), Ordered: s.Ordered},
 		test: classify.Part(s.X, f.Test).(dbn.Matrix), seed: h.Sum64(),
 	}
@@ -162,7 +163,7 @@ type Cell struct {
 }
 
 // newCell scores decisions on rows of classes y.
-func newCell(method string, trial, fold int, y []int, a answer) Cell {
+func newCell(method string, trial, fold int, y []int, a foldAnswer) Cell {
 	m := score.NewConfusion(2)
 	positive := make([]bool, len(y))
 	for i, label := range y {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -303,7 +303,7 @@ func TestRecordedTurning(t *testing.T) {
 	r := readTurning(t)
 	t.Run("logistic", func(t *testing.T) {
 		r.study(t, func(t *testing.T, table vote.Table, test dbn.Matrix) []float64 {
-			a, err := baseline.LogisticRegression.Judge(t.Context(), baseline.Task{X: table.X, Y: table.Y, Groups: table.Groups, Test: test, Weights: table.Weights(nil), Seed: 1})
+			a, err := study.LogisticRegression.Judge(t.Context(), study.Task{X: table.X, Y: table.Y, Groups: table.Groups, Test: test, Weights: table.Weights(nil), Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -513,7 +513,7 @@ func TestGainOfOneSensor(t *testing.T) {
 				test.Data = append(test.Data, row...)
 			}
 		}
-		answer, err := baseline.LogisticRegression.Judge(t.Context(), baseline.Task{X: table.X, Y: table.Y, Groups: table.Groups, Test: test, Weights: table.Weights(nil)})
+		answer, err := study.LogisticRegression.Judge(t.Context(), study.Task{X: table.X, Y: table.Y, Groups: table.Groups, Test: test, Weights: table.Weights(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

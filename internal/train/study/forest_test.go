@@ -1,4 +1,4 @@
-package baseline
+package study
 
 import (
 	"math"
@@ -189,7 +189,7 @@ func TestForestOfNeighbours(t *testing.T) {
 }
 
 // Time and memory of 100,000 rows of 700 columns, of noise, which makes the deepest trees:
-// go test ./internal/train/baseline -run '^$' -bench Forest -benchtime 1x.
+// go test ./internal/train/study -run '^$' -bench Forest -benchtime 1x.
 func BenchmarkForest(b *testing.B) {
 	x, y := clouds(13, 100_000, 700, 0.2)
 	for b.Loop() {

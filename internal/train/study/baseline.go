@@ -1,11 +1,4 @@
-// Package baseline has the simple methods that an ECS-DBN is compared with: a threshold on
-// one column, logistic regression, random forest and extra trees, for two classes.
-//
-// A method gets the chances that the product gives its network: missing values are
-// replaced and columns standardised in the same way, columns have the same weights, the
-// same rules add and leave out rows where few tools are worn, and the same rule chooses costs on
-// rows that were held out by tool. See [Method.Judge].
-package baseline
+package study
 
 import (
 	"cmp"
@@ -22,19 +15,25 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Method is one of the simple methods.
-type Method string
+// Baseline is one of the simple methods that an ECS-DBN is compared with: a threshold on
+// one column, logistic regression, random forest and extra trees, for two classes.
+//
+// It gets the chances that the product gives its network: missing values are
+// replaced and columns standardised in the same way, columns have the same weights, the
+// same rules add and leave out rows where few tools are worn, and the same rule chooses costs on
+// rows that were held out by tool. See [Baseline.Judge].
+type Baseline string
 
 // The methods, the simplest first.
 const (
-	OneColumn          Method = "threshold on one column"
-	LogisticRegression Method = "logistic regression"
-	RandomForest       Method = "random forest"
-	ExtraTrees         Method = "extra trees"
+	OneColumn          Baseline = "threshold on one column"
+	LogisticRegression Baseline = "logistic regression"
+	RandomForest       Baseline = "random forest"
+	ExtraTrees         Baseline = "extra trees"
 )
 
 // linear reports whether the method is a logistic regression, on all columns or on one.
-func (m Method) linear() bool { return m == OneColumn || m == LogisticRegression }
+func (m Baseline) linear() bool { return m == OneColumn || m == LogisticRegression }
 
 // Task is what a method is asked: to learn from labelled rows, and to decide others.
 type Task struct {
@@ -116,7 +115,7 @@ const (
 // inverse prior; of logistic regressions also where two tools are worn, with which networks go half-way
 // to it (0.972 instead of 0.962 with two labelled turning tools, on one column 0.971 instead of 0.966).
 // Encoder, weights and the choice of one column are of all training rows, also for these folds.
-func (m Method) Judge(ctx context.Context, t Task) (*Answer, error) {
+func (m Baseline) Judge(ctx context.Context, t Task) (*Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -162,7 +161,7 @@ func (m Method) Judge(ctx context.Context, t Task) (*Answer, error) {
 
 // learner fits a method to parts of a task's rows.
 type learner struct {
-	method  Method
+	method  Baseline
 	task    *Task
 	taught  *classify.Taught
 	encoder *classify.Encoder
@@ -171,7 +170,7 @@ type learner struct {
 }
 
 // learner returns the method's learner for a task, with encoder, columns and scales.
-func (m Method) learner(t *Task) (*learner, error) {
+func (m Baseline) learner(t *Task) (*learner, error) {
 	seen := t.X
 	if more, ok := t.Unlabelled.X.(dbn.Matrix); ok {
 		seen = dbn.Matrix{Rows: seen.Rows + more.Rows, Cols: seen.Cols, Data: slices.Concat(seen.Data, more.Data)}
@@ -190,7 +189,7 @@ func (m Method) learner(t *Task) (*learner, error) {
 }
 
 // columns returns the columns that count, and what each is multiplied by.
-func (m Method) columns(weights []float64, n int) (columns []int, scales []float64) {
+func (m Baseline) columns(weights []float64, n int) (columns []int, scales []float64) {
 	var square float64
 	for j := range n {
 		w := 1.0
@@ -341,7 +340,7 @@ func counts(y []int) []int {
 // JudgeFolds lets methods judge the test rows of each of n folds, on some goroutines. Of the
 // answers the first index is the fold, the second the method. Done is called after each fold,
 // by one goroutine at a time.
-func JudgeFolds(ctx context.Context, methods []Method, n int, task func(fold int) Task, workers int, done func()) ([][]*Answer, error) {
+func JudgeFolds(ctx context.Context, methods []Baseline, n int, task func(fold int) Task, workers int, done func()) ([][]*Answer, error) {
 	answers, errs := make([][]*Answer, n), make([]error, n)
 	var mu sync.Mutex
 	share(n, max(1, workers), func() func(int) {

@@ -1,4 +1,4 @@
-package baseline
+package study
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-var methods = []Method{OneColumn, LogisticRegression, RandomForest, ExtraTrees}
+var methods = []Baseline{OneColumn, LogisticRegression, RandomForest, ExtraTrees}
 
 // clouds returns rows of two classes around centres that are apart in the first two columns.
 func clouds(seed uint64, rows, columns int, apart float64) (dbn.Matrix, []int) {
@@ -53,7 +53,7 @@ func gmean(truth, decided []int) float64 {
 	return m.GMean()
 }
 
-func judge(t *testing.T, m Method, task Task) *Answer {
+func judge(t *testing.T, m Baseline, task Task) *Answer {
 	t.Helper()
 	a, err := m.Judge(t.Context(), task)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestJudgeOfOneWornTool(t *testing.T) {
 		x[i] = encoded(x[i])
 	}
 	shift := math.Log(3.0/6) - math.Log(8.0/11)
-	for m, c := range map[Method]float64{OneColumn: 3, LogisticRegression: 0.1} {
+	for m, c := range map[Baseline]float64{OneColumn: 3, LogisticRegression: 0.1} {
 		w, b := leastLoss(x, y, c)
 		a := judge(t, m, task)
 		for i, v := range task.Test.Data {
