@@ -12,7 +12,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/cells"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // facts are the columns that are not features, in the order in which they are
@@ -291,7 +290,7 @@ func (v value) start() (at time.Time, remedy string) {
 	case missing:
 		return at, ""
 	case isText:
-		at, ok := csvfile.ParseTime(v.text)
+		at, ok := ParseTime(v.text)
 		if !ok {
 			return at, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z"
 		}
