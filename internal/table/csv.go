@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
@@ -29,7 +27,7 @@ type csvWriter struct {
 	line []byte
 }
 
-func newCSVWriter(w io.Writer, columns []cells.SheetColumn) *csvWriter {
+func newCSVWriter(w io.Writer, columns []SheetColumn) *csvWriter {
 	c := &csvWriter{out: bufio.NewWriterSize(w, 64<<10)}
 	for i, column := range columns {
 		if i > 0 {
@@ -92,7 +90,7 @@ func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("table: %s: %w", file, err)
-	case slices.Contains(notes, GuessedEncoding): // there is no one to tell of a guess
+	case slices.Contains(notes, guessedEncoding): // there is no one to tell of a guess
 		return fmt.Errorf("table: %s: the text is not UTF-8: save the file as UTF-8", file)
 	}
 	d := &reader{where: "table: " + file, TextReader: NewTextReader(in, "table: "+file)}

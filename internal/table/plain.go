@@ -17,8 +17,8 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// GuessedEncoding is the note of PlainText about text whose encoding is guessed.
-const GuessedEncoding = "text that is not UTF-8, taken for Windows-1252"
+// guessedEncoding is the note of PlainText about text whose encoding is guessed.
+const guessedEncoding = "text that is not UTF-8, taken for Windows-1252"
 
 // headSize is how much of a file says how its text is written.
 const headSize = 64 << 10
@@ -133,7 +133,7 @@ func encodingOf(head []byte) (name string, code encoding.Encoding) {
 	case odd || valid(head) || slices.ContainsFunc(head, func(b byte) bool { return charmap.Windows1252.DecodeByte(b) == utf8.RuneError }):
 		return "", nil
 	}
-	return GuessedEncoding, charmap.Windows1252
+	return guessedEncoding, charmap.Windows1252
 }
 
 // UTF8 returns text as UTF-8: what is not is taken for Windows-1252.

@@ -34,7 +34,7 @@ func TestPlainText(t *testing.T) {
 		"with a byte order mark":   {"\xef\xbb\xbf" + text, ""},
 		"UTF-16":                   {in(little), "text in UTF-16"},
 		"UTF-16 without a mark":    {in(big), "text in UTF-16 without a byte order mark"},
-		"Windows-1252":             {in(charmap.Windows1252.NewEncoder()), GuessedEncoding},
+		"Windows-1252":             {in(charmap.Windows1252.NewEncoder()), guessedEncoding},
 		"gzip":                     {zip(text), "unpacked from gzip"},
 		"gzip of UTF-16":           {zip(in(little)), "unpacked from gzip; text in UTF-16"},
 		"gzip with two members":    {zip(text[:9]) + zip(text[9:]), "unpacked from gzip"},
