@@ -18,7 +18,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -112,17 +111,17 @@ const leakRows = 1 << 20
 // errEnough ends a scan before the end of a table.
 var errEnough = errors.New("enough rows")
 
-// leaveOut leaves out columns whose name says a label, and columns of which csvfile.Leak says why, in all tables together, and says so.
+// leaveOut leaves out columns whose name says a label, and columns of which table.Leak says why, in all tables together, and says so.
 func (t *tables) leaveOut(paths []string) error {
 	var names []string
-	columns := make(map[string]*csvfile.Leak)
+	columns := make(map[string]*table.Leak)
 	tool, rows := "", 0
 	for _, path := range paths {
-		var leaks []*csvfile.Leak
+		var leaks []*table.Leak
 		err := t.ignore.Scan(path, func(header []string) error {
 			for _, name := range header {
 				if columns[name] == nil {
-					columns[name], names = new(csvfile.Leak), append(names, name)
+					columns[name], names = new(table.Leak), append(names, name)
 				}
 				leaks = append(leaks, columns[name])
 			}
@@ -288,7 +287,7 @@ type nameless struct {
 }
 
 func (n *nameless) see(tool string, row int) {
-	if !csvfile.IsMissing(tool) {
+	if !table.IsMissing(tool) {
 		return
 	}
 	if n.rows++; n.rows == 1 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -253,7 +253,7 @@ func (p *proposal) role(c *inspect.Channel) bool {
 		p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, key, remedy))
 		return true
 	}
-	_, unit, _ := csvfile.SplitUnit(c.Name)
+	_, unit, _ := table.SplitUnit(c.Name)
 	if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(source.PlainName(c.Name), "mm") || unit == "" && c.Max < 5) {
 		key = wear + "_mm"
 	}
@@ -312,7 +312,7 @@ func (p *proposal) whyNot(c *inspect.Channel, names []string) string {
 // channel makes a column a channel, among the names of all columns.
 func (p *proposal) channel(c *inspect.Channel, names []string) {
 	ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate, p.clocked)}
-	if name, unit, ok := csvfile.SplitUnit(c.Name); ok {
+	if name, unit, ok := table.SplitUnit(c.Name); ok {
 		if ch.Unit == "" {
 			ch.Unit = unit
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 	"github.com/flank-tcm/flank/internal/source/uff"
 	"github.com/flank-tcm/flank/internal/source/wav"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -64,10 +64,10 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 			return f, nil
 		}
 	}
-	if what, remedy := csvfile.Foreign(head); what != "" {
+	if what, remedy := table.ForeignFile(head); what != "" {
 		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
 	}
-	if !csvfile.IsText(head) {
+	if !table.IsText(head) {
 		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(formatNames(), ", "))
 	}
 	return text, nil
@@ -91,7 +91,7 @@ func firstBytes(path string) ([]byte, error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
-	r, _, err := csvfile.Unpacked(f)
+	r, _, err := table.Unpacked(f)
 	if err != nil {
 		return nil, fmt.Errorf("source: %s: %w", path, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // lineReader reads the cells of one row after another.
@@ -26,13 +26,13 @@ func newLineReader(in io.Reader, where string, separator rune, skip int) lineRea
 		}
 		return &blankReader{r: br, where: where, line: skip}
 	}
-	r := csvfile.NewReader(in, where)
+	r := table.NewTextReader(in, where)
 	r.Separator, r.Skipped = separator, skip
 	return quotedReader{r}
 }
 
 // quotedReader reads rows whose cells are separated by one character, with quotes.
-type quotedReader struct{ *csvfile.Reader }
+type quotedReader struct{ *table.TextReader }
 
 func (q quotedReader) read() ([]string, int, error) {
 	err := q.Next()

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // lvm is the format of measurement files of LabVIEW: a heading, and segments, each of which has a heading of its own, names and
@@ -118,7 +118,7 @@ func newLVM(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 // cells returns the cells of a line.
 func (f *lvmFile) cells(line []byte) (cells []string) {
 	for cell := range bytes.SplitSeq(line, []byte{f.sep}) {
-		cells = append(cells, csvfile.UTF8(string(bytes.TrimSpace(cell))))
+		cells = append(cells, table.UTF8(string(bytes.TrimSpace(cell))))
 	}
 	return cells
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // missingCells are cells that a layout takes for missing values. The zero value is none.
@@ -36,10 +36,10 @@ func (m missingCells) number(v float64) bool {
 }
 
 // isMissingNumber reports whether a cell of a column of numbers says that there is no
-// number: what [csvfile.IsMissing] takes, and the words that loggers write for a value that they
+// number: what [table.IsMissing] takes, and the words that loggers write for a value that they
 // could not compute, express or get. In a column of text they may be values.
 func isMissingNumber(cell string) bool {
-	if csvfile.IsMissing(cell) || cell[0] == '#' {
+	if table.IsMissing(cell) || cell[0] == '#' {
 		return true
 	}
 	sign := strings.TrimLeft(strings.ToLower(cell), "+-")

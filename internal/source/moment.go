@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // moment is what a cell of a time column says.
@@ -136,7 +136,7 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 		return s, true
 	}
 	end := strings.LastIndexAny(cell, "0123456789.") + 1
-	unit, ok := csvfile.UnitOfTime(cell[end:])
+	unit, ok := table.UnitOfTime(cell[end:])
 	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
 	return v * unit, ok && err == nil
 }
@@ -195,10 +195,10 @@ func withoutSixty(cell string) (before string, more time.Duration) {
 // stamp returns the moment of a date and time, or false.
 func stamp(cell string) (m moment, ok bool) { return new(Stamps).parse(cell) }
 
-// timeUnits are words of `time_unit`; [csvfile.Day] has the others.
-var timeUnits = map[string]csvfile.Epoch{
+// timeUnits are words of `time_unit`; [table.DayEpochs] has the others.
+var timeUnits = map[string]table.Epoch{
 	"s": {Unit: 1}, "ms": {Unit: 1e-3}, "us": {Unit: 1e-6}, "ns": {Unit: 1e-9}, "min": {Unit: 60}, "h": {Unit: 3600},
-	"labview": {Unit: 1, From: csvfile.Since1904, Name: "seconds since 1904, as LabVIEW counts"},
+	"labview": {Unit: 1, From: table.Since1904, Name: "seconds since 1904, as LabVIEW counts"},
 }
 
 // clockChange is by how much local time jumps when daylight saving time begins or ends.
@@ -223,12 +223,12 @@ func near(step, period time.Duration) bool {
 
 // SplitTimeUnit divides the name of a column of times from its unit, in brackets, or as in t_ms, t/ms and "t in ms". The unit is empty if there is none.
 func SplitTimeUnit(column string) (name, unit string) {
-	if name, unit, ok := csvfile.SplitUnit(column); ok {
+	if name, unit, ok := table.SplitUnit(column); ok {
 		return name, unit
 	}
 	for _, between := range []string{"_", "/", " in "} {
 		name, unit, ok := cutLast(column, between)
-		if _, known := csvfile.UnitOfTime(unit); ok && known && (len(name) > 1 || len(unit) > 1 && !strings.EqualFold(unit, "min")) { // T_min is the least temperature
+		if _, known := table.UnitOfTime(unit); ok && known && (len(name) > 1 || len(unit) > 1 && !strings.EqualFold(unit, "min")) { // T_min is the least temperature
 			return name, unit
 		}
 	}
@@ -249,12 +249,12 @@ func UnitOfTime(column string) (seconds float64, ok bool) {
 	_, unit := SplitTimeUnit(column)
 	if unit == "" {
 		unit = strings.TrimRight(PlainName(column), "0123456789")
-		if seconds, ok = csvfile.UnitOfTime(unit); ok && len(unit) > 2 {
+		if seconds, ok = table.UnitOfTime(unit); ok && len(unit) > 2 {
 			return seconds, true
 		}
 		return 1, true
 	}
-	if seconds, ok = csvfile.UnitOfTime(unit); ok {
+	if seconds, ok = table.UnitOfTime(unit); ok {
 		return seconds, true
 	}
 	return 1, false

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // How a row of a table is placed in time: by what it states, by the rate where stamps are coarse, and with a gap where rows are missing.
@@ -313,7 +313,7 @@ func (t *tableSource) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(t.leap), err
 	}
 	if first && !t.found {
-		e, ok := csvfile.EpochOf(m.seconds, time.Now())
+		e, ok := table.EpochOf(m.seconds, time.Now())
 		if !ok && !t.named {
 			return time.Time{}, t.rows.errorf(t.rec.time, "is in a unit that is not known, by the name of the column: set `time_unit` under the layout's `recording`")
 		}
@@ -328,7 +328,7 @@ func (t *tableSource) parseTime(first bool) (time.Time, error) {
 		return time.Time{}, t.rows.errorf(t.rec.time, "is not a time in seconds: write the unit behind the name of the column, as \"t [ms]\", or set `time_unit` under the layout's `recording`")
 	}
 	if first && t.found && !t.counts() && s >= 1e9 {
-		t.epoch.From = csvfile.Since1970
+		t.epoch.From = table.Since1970
 	}
 	if t.counts() {
 		return t.epoch.From.Add(seconds(s)), nil

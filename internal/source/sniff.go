@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // What is looked at to find the table in a file of text.
@@ -303,7 +303,7 @@ func isUnits(cells []string) bool {
 
 // isComment reports whether a cell begins a comment of a logger or a program.
 func isComment(cell string) bool {
-	return strings.HasPrefix(cell, ";") || strings.HasPrefix(cell, "#") && !csvfile.IsMissing(cell) || strings.HasPrefix(cell, "%") || strings.HasPrefix(cell, "//")
+	return strings.HasPrefix(cell, ";") || strings.HasPrefix(cell, "#") && !table.IsMissing(cell) || strings.HasPrefix(cell, "%") || strings.HasPrefix(cell, "//")
 }
 
 // preamble returns how many lines of the file are before line i of lines and say nothing. Arrival times say something.

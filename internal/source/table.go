@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -90,7 +90,7 @@ type tableSource struct {
 	err      error
 	stats    Stats
 	stamps   Stamps
-	epoch    csvfile.Epoch // what numbers in the time column count
+	epoch    table.Epoch   // what numbers in the time column count
 	found    bool          // by the name of the column or the size of the first one
 	named    bool          // the column has no unit that is not known
 	shift    time.Duration // of times of a tool with which the time column started again
@@ -230,7 +230,7 @@ func (t *tableSource) readTimes(rec signal.Recording) (err error) {
 		return err
 	}
 	e, ok := timeUnits[rec.TimeUnit]
-	days, isDays := csvfile.Day[rec.TimeUnit]
+	days, isDays := table.DayEpochs[rec.TimeUnit]
 	switch {
 	case ok:
 		t.epoch = e

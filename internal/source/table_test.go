@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -326,7 +326,7 @@ func TestTableNotes(t *testing.T) {
 // In a column of text, words that loggers write in place of a number may be values.
 func TestMissingText(t *testing.T) {
 	for cell, want := range map[string]bool{"": true, "#N/A": true, "-": true, "#DIV/0!": true, "null": true, "#12": false, "#1A": false, "bad": false, "none": false, "-1": false, "Inf": false} {
-		if csvfile.IsMissing(cell) != want {
+		if table.IsMissing(cell) != want {
 			t.Errorf("%q is missing: %v", cell, !want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 // cellReader reads the cells of a table of text: [rows].
 //
 // Blanks around names and cells and a byte order mark do not count. A cell that
-// is empty or holds a word for missing is missing, see [csvfile.IsMissing] and
+// is empty or holds a word for missing is missing, see [table.IsMissing] and
 // [isMissingNumber]: NaN as a number, not known elsewhere. A line
 // that is a date and time and nothing else says when the samples after it
 // arrived; the first gives the time of the first row. Lines that repeat the header
@@ -43,7 +43,7 @@ type cellReader struct {
 	name    string
 	dialect dialect
 	notes   []string // on how the text is written
-	limit   *csvfile.RowLimit
+	limit   *table.RowLimit
 	whole   *wholeLines
 	lines   lineReader
 	header  []string   // names of the columns
@@ -85,12 +85,12 @@ func (s *skipped) add(format string, args ...any) {
 
 // newCellReader reads up to the first row under the header.
 func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
-	plain, notes, err := csvfile.Plain(r)
+	plain, notes, err := table.PlainText(r)
 	if err != nil {
 		return nil, fmt.Errorf("source: %s: %w", name, err)
 	}
 	whole := &wholeLines{r: plain}
-	c := &cellReader{name: name, dialect: d, notes: notes, whole: whole, limit: &csvfile.RowLimit{In: whole, Left: maxRow}}
+	c := &cellReader{name: name, dialect: d, notes: notes, whole: whole, limit: &table.RowLimit{In: whole, Left: maxRow}}
 	br := bufio.NewReaderSize(c.limit, readAhead)
 	head, err := br.Peek(readAhead)
 	if err != nil && err != io.EOF {
@@ -158,7 +158,7 @@ func (c *cellReader) readHeader() error {
 		if i > 0 && len(c.row) > len(c.header) {
 			c.header = append(c.header, make([]string, len(c.row)-len(c.header))...)
 		}
-		units := i > 0 && i == c.dialect.header-1 && csvfile.AllUnits(c.row)
+		units := i > 0 && i == c.dialect.header-1 && table.AllUnits(c.row)
 		var left string
 		for j, cell := range c.row {
 			if !utf8.ValidString(cell) {
@@ -177,7 +177,7 @@ func (c *cellReader) readHeader() error {
 			if cell = strings.TrimSpace(cell); cell == "" && i < c.dialect.header-1 {
 				cell = left
 			}
-			if _, _, ok := csvfile.SplitUnit("x " + cell); units && cell != "" && !ok {
+			if _, _, ok := table.SplitUnit("x " + cell); units && cell != "" && !ok {
 				cell = "[" + cell + "]"
 			}
 			left = cell
@@ -259,7 +259,7 @@ func (c *cellReader) fit() error {
 	if len(row) == len(c.header) {
 		return fmt.Errorf("source: %s:%d: another table begins here, with the names %s: save each table as a file of its own", c.name, line, shorten(strings.Join(row, ", ")))
 	}
-	return csvfile.CheckWidth("source: "+c.name, line, len(row), len(c.header))
+	return table.CheckWidth("source: "+c.name, line, len(row), len(c.header))
 }
 
 // isText reports whether no cell of the row is a number or a time or is missing, and the row before had some.
@@ -369,7 +369,7 @@ func (c *cellReader) read() error {
 		row, line, err := c.lines.read()
 		if len(row) > 0 {
 			c.line = line
-		} else if errors.Is(err, csvfile.ErrLongRow) {
+		} else if errors.Is(err, table.ErrLongRow) {
 			c.line++ // it begins there, if no empty lines are before it
 		}
 		c.row = row
@@ -410,7 +410,7 @@ func (c *cellReader) rowError(err error) error {
 		return fmt.Errorf("source: %s: there is no row under the header: record again", c.name)
 	case err == io.EOF:
 		return io.EOF
-	case errors.Is(err, csvfile.ErrLongRow):
+	case errors.Is(err, table.ErrLongRow):
 		return fmt.Errorf("source: %s:%d: the row is longer than %d bytes: close the open quote (\"), or check that this is a table of text", c.name, c.line, maxRow)
 	}
 	return err
@@ -486,7 +486,7 @@ func (c *cellReader) text(col int) (string, error) {
 		return "", nil
 	}
 	cell := c.cell(col)
-	if csvfile.IsMissing(cell) {
+	if table.IsMissing(cell) {
 		return "", nil
 	}
 	if !utf8.ValidString(cell) {
@@ -499,7 +499,7 @@ func (c *cellReader) said(col int) bool { return c.cell(col) != "" }
 
 func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
-	if csvfile.IsMissing(cell) {
+	if table.IsMissing(cell) {
 		return moment{form: absent}, nil
 	}
 	if date >= 0 {

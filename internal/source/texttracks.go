@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -48,7 +48,7 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 	t.notes = cells.notes
 	t.direct = len(cells.notes) == 0
 	for _, name := range cells.header {
-		_, unit, _ := csvfile.SplitUnit(name)
+		_, unit, _ := table.SplitUnit(name)
 		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
 	}
 	columns := make([]firstCells, len(t.Infos))

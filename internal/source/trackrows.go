@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // trackRows reads the tracks of a file as a table: [rows].
@@ -104,7 +104,7 @@ func (r *trackRows) text(col int) (string, error) {
 	}
 	if r.infos[col].Text {
 		s := r.values[r.at[col]].Texts[r.i]
-		if csvfile.IsMissing(s) {
+		if table.IsMissing(s) {
 			s = ""
 		}
 		return s, nil

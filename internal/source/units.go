@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -15,7 +15,7 @@ var signs = regexp.MustCompile(`[^\p{L}\p{N}]+`)
 
 // PlainName returns the name of a column without its unit, case and signs, for comparison.
 func PlainName(column string) string {
-	name, _, _ := csvfile.SplitUnit(column)
+	name, _, _ := table.SplitUnit(column)
 	return signs.ReplaceAllString(strings.ToLower(name), "")
 }
 
@@ -36,7 +36,7 @@ func FindName(name string, names []string) int {
 // withUnit returns the positions of the names that become name without their unit.
 func withUnit(name string, names []string) (found []int) {
 	for i, n := range names {
-		if base, _, ok := csvfile.SplitUnit(n); ok && base == name {
+		if base, _, ok := table.SplitUnit(n); ok && base == name {
 			found = append(found, i)
 		}
 	}
@@ -56,8 +56,8 @@ func findTracks(from string, infos []track.Info) (found []int) {
 		return found
 	}
 	for i, info := range infos {
-		name, _, ok := csvfile.SplitUnit(info.Name)
-		path, _, _ := csvfile.SplitUnit(info.Path())
+		name, _, ok := table.SplitUnit(info.Name)
+		path, _, _ := table.SplitUnit(info.Path())
 		if !ok || name != from && path != from {
 			continue
 		}
@@ -73,8 +73,8 @@ func findTracks(from string, infos []track.Info) (found []int) {
 // checkUnit reports a column whose name ends in another unit than the channel has that is
 // read from it as it is.
 func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
-	name, unit, ok := csvfile.SplitUnit(column)
-	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || csvfile.UnitKey(unit) == csvfile.UnitKey(ch.Unit) {
+	name, unit, ok := table.SplitUnit(column)
+	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || table.UnitKey(unit) == table.UnitKey(ch.Unit) {
 		return nil
 	}
 	return fmt.Errorf("column %q is in %s, but the layout says %s for channel %q: correct `unit`, or write `from: %q` with the `gain` that makes %s of %s",
@@ -86,7 +86,7 @@ func warnOfUnits(path string, layout *signal.Layout, rec signal.Recording, colum
 	var stated []string
 	for i, ch := range layout.Channels() {
 		o := rec.Origin(ch.Name)
-		if name, _, ok := csvfile.SplitUnit(columns[i]); ok && name == o.From && ch.Unit == "" && o.Gain == 1 && o.Offset == 0 {
+		if name, _, ok := table.SplitUnit(columns[i]); ok && name == o.From && ch.Unit == "" && o.Gain == 1 && o.Offset == 0 {
 			stated = append(stated, columns[i])
 		}
 	}
@@ -101,9 +101,9 @@ var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "vb_m
 // checkFactUnit reports a column of facts whose name ends in another unit than the one
 // that it is read in.
 func checkFactUnit(key, column string) error {
-	_, unit, ok := csvfile.SplitUnit(column)
+	_, unit, ok := table.SplitUnit(column)
 	want := factUnits[key]
-	if !ok || want == "" || csvfile.UnitKey(want) == csvfile.UnitKey(unit) {
+	if !ok || want == "" || table.UnitKey(want) == table.UnitKey(unit) {
 		return nil
 	}
 	return fmt.Errorf("column %q is in %s, but `recording: %s` is read in %s: convert it, and correct its name", column, unit, key, want)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -19,7 +19,7 @@ func TestSplitUnit(t *testing.T) {
 		"a [g]": {"a", "g"}, "Fx (N)": {"Fx", "N"}, " a[m/s²] ": {"a", "m/s²"}, "F (feed) [N]": {"F (feed)", "N"}, "x[:,1] [g]": {"x[:,1]", "g"},
 		"a": {"a", ""}, "[g]": {"[g]", ""}, "a []": {"a []", ""}, "a [g] left": {"a [g] left", ""}, "a [g)": {"a [g)", ""}, "a ((N))": {"a ((N))", ""},
 	} {
-		if name, unit, ok := csvfile.SplitUnit(column); name != want[0] || unit != want[1] || ok != (want[1] != "") {
+		if name, unit, ok := table.SplitUnit(column); name != want[0] || unit != want[1] || ok != (want[1] != "") {
 			t.Errorf("%q is %q in %q, %v", column, name, unit, ok)
 		}
 	}
@@ -28,13 +28,13 @@ func TestSplitUnit(t *testing.T) {
 func TestUnitKey(t *testing.T) {
 	for _, same := range [][]string{{"N·m", "Nm", "N m", "N*m"}, {"m/s²", "m/s^2", "m/s2"}, {"µm", "μm", "um", "micron"}, {"rpm", "rev/min", "1/min", "min-1", "U/min"}, {"s", "sec", "sec."}} {
 		for _, u := range same {
-			if csvfile.UnitKey(u) != csvfile.UnitKey(same[0]) {
-				t.Errorf("%s is %q, %s is %q", u, csvfile.UnitKey(u), same[0], csvfile.UnitKey(same[0]))
+			if table.UnitKey(u) != table.UnitKey(same[0]) {
+				t.Errorf("%s is %q, %s is %q", u, table.UnitKey(u), same[0], table.UnitKey(same[0]))
 			}
 		}
 	}
 	for _, two := range [][2]string{{"mV", "MV"}, {"g", "m/s²"}, {"mm", "µm"}, {"N", "kN"}, {"s", "ms"}} {
-		if csvfile.UnitKey(two[0]) == csvfile.UnitKey(two[1]) {
+		if table.UnitKey(two[0]) == table.UnitKey(two[1]) {
 			t.Errorf("%s and %s are one unit", two[0], two[1])
 		}
 	}
@@ -99,7 +99,7 @@ func FuzzFindName(f *testing.F) {
 	f.Add("F (feed)", "N")
 	f.Fuzz(func(t *testing.T, name, unit string) {
 		names := []string{"time", name + " [" + unit + "]", "other [" + unit + "]"}
-		base, got, ok := csvfile.SplitUnit(names[1])
+		base, got, ok := table.SplitUnit(names[1])
 		if ok && (base == "" || got == "" || strings.TrimSpace(got) != got) {
 			t.Fatalf("%q is %q in %q", names[1], base, got)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -21,9 +20,9 @@ const (
 )
 
 // arrowTypes are the types of columns.
-var arrowTypes = map[cells.SheetKind]arrow.DataType{
-	cells.SheetText: arrow.BinaryTypes.String, cells.SheetUnique: arrow.BinaryTypes.String, cells.SheetTime: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
-	cells.SheetInt32: arrow.PrimitiveTypes.Int32, cells.SheetNumber: arrow.PrimitiveTypes.Float64, cells.SheetSingle: arrow.PrimitiveTypes.Float32,
+var arrowTypes = map[SheetKind]arrow.DataType{
+	SheetText: arrow.BinaryTypes.String, SheetUnique: arrow.BinaryTypes.String, SheetTime: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
+	SheetInt32: arrow.PrimitiveTypes.Int32, SheetNumber: arrow.PrimitiveTypes.Float64, SheetSingle: arrow.PrimitiveTypes.Float32,
 }
 
 // WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)
@@ -38,7 +37,7 @@ type arrowWriter struct {
 	rows    int // in the builder
 }
 
-func newArrowWriter(w io.Writer, columns []cells.SheetColumn, text string) (*arrowWriter, error) {
+func newArrowWriter(w io.Writer, columns []SheetColumn, text string) (*arrowWriter, error) {
 	var fields []arrow.Field
 	for _, c := range columns {
 		fields = append(fields, arrow.Field{Name: c.Name, Type: arrowTypes[c.Kind], Nullable: true})
@@ -167,7 +166,7 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 		}
 		values := make([]func(int) value, len(names))
 		for c := range values {
-			column, ok := cells.OfArrow(rec.Column(c))
+			column, ok := CellsOfArrow(rec.Column(c))
 			if !ok {
 				return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or remove it", file, names[c], rec.Column(c).DataType())
 			}

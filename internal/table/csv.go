@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/flank-tcm/flank/internal/table/cells"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
@@ -30,7 +27,7 @@ type csvWriter struct {
 	line []byte
 }
 
-func newCSVWriter(w io.Writer, columns []cells.SheetColumn) *csvWriter {
+func newCSVWriter(w io.Writer, columns []SheetColumn) *csvWriter {
 	c := &csvWriter{out: bufio.NewWriterSize(w, 64<<10)}
 	for i, column := range columns {
 		if i > 0 {
@@ -89,14 +86,14 @@ func appendText(line []byte, s string) []byte {
 // the table in errors, which state line, column and remedy. Values are read to
 // float32. A line break within a cell is read as a single line feed.
 func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
-	in, notes, err := csvfile.Plain(in)
+	in, notes, err := PlainText(in)
 	switch {
 	case err != nil:
 		return fmt.Errorf("table: %s: %w", file, err)
-	case slices.Contains(notes, csvfile.Guess): // there is no one to tell of a guess
+	case slices.Contains(notes, guessedEncoding): // there is no one to tell of a guess
 		return fmt.Errorf("table: %s: the text is not UTF-8: save the file as UTF-8", file)
 	}
-	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
+	d := &reader{where: "table: " + file, TextReader: NewTextReader(in, "table: "+file)}
 	if err := d.readHeader(ignore); err != nil {
 		return err
 	}
@@ -123,7 +120,7 @@ func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 
 // reader reads the rows of a table.
 type reader struct {
-	*csvfile.Reader
+	*TextReader
 	where   string // what errors begin with
 	header  header
 	numbers []bool   // by column: a cell of it is a number
@@ -158,7 +155,7 @@ func (d *reader) readRow(r *Row) error {
 		switch d.header.fact[col] {
 		case isIgnored:
 		case isFeature:
-			v, ok := csvfile.ParseNumber(s, 32)
+			v, ok := ParseNumber(s, 32)
 			if !ok {
 				return &notNumber{d.number(col, 32)}
 			}
@@ -184,7 +181,7 @@ func (d *reader) readFact(r *Row, col int, s string) error {
 	if fact := d.header.fact[col]; fact >= firstDetail {
 		number, state = details[fact-firstDetail].number != nil, details[fact-firstDetail].name == "state"
 	}
-	x, ok := csvfile.ParseNumber(s, 64)
+	x, ok := ParseNumber(s, 64)
 	switch {
 	case number && !ok:
 		return d.number(col, 64)

@@ -3,8 +3,6 @@ package table
 import (
 	"math"
 	"slices"
-
-	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // Details is what a table knows of a row beyond its label, where `trainer features` has
@@ -65,14 +63,14 @@ var details = []detail{
 }
 
 // kind says how the column is written.
-func (c detail) kind() cells.SheetKind {
+func (c detail) kind() SheetKind {
 	switch {
 	case c.number != nil:
-		return cells.SheetNumber
+		return SheetNumber
 	case c.name == "window.frames": // each row another
-		return cells.SheetUnique
+		return SheetUnique
 	}
-	return cells.SheetText
+	return SheetText
 }
 
 // value returns what is known of the column in d.

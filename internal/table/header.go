@@ -11,8 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/table/cells"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // facts are the columns that are not features, in the order in which they are
@@ -208,12 +206,12 @@ func (v value) String() string {
 }
 
 // valuesOf returns what reads the values of a column of a typed file.
-func valuesOf[Cell any](c cells.Column[Cell]) func(Cell) value {
+func valuesOf[Cell any](c CellReader[Cell]) func(Cell) value {
 	var of func(Cell) value
 	switch c.Kind {
-	case cells.Text:
+	case KindText:
 		of = func(cell Cell) value { return value{kind: isText, text: strings.Clone(c.Text(cell))} }
-	case cells.Time:
+	case KindTime:
 		of = func(cell Cell) value { return value{kind: isTime, time: c.Time(cell)} }
 	default:
 		of = func(cell Cell) value { return value{kind: isNumber, number: c.Number(cell)} }
@@ -291,7 +289,7 @@ func (v value) start() (at time.Time, remedy string) {
 	case missing:
 		return at, ""
 	case isText:
-		at, ok := csvfile.ParseTime(v.text)
+		at, ok := ParseTime(v.text)
 		if !ok {
 			return at, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z"
 		}
@@ -397,7 +395,7 @@ func (r Row) facts(to []value, named bool) []value {
 }
 
 // writable reports what of row i no file can hold, or what would not be read again: an infinite number, or a label.
-func (r Row) writable(i int, facts []value, columns []cells.SheetColumn) error {
+func (r Row) writable(i int, facts []value, columns []SheetColumn) error {
 	if class, label, ok := parseClass(r.Label); !ok || class != NoClass || label != r.Label {
 		return fmt.Errorf("row %d: class %.60q would not be read as a name: name it by a word", i+1, r.Label)
 	}

@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/parquet-go/parquet-go"
-
-	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // WriteParquet writes the table as a Parquet file with the columns that
@@ -18,30 +16,30 @@ func (t *Table) WriteParquet(w io.Writer) error { return t.head().write(w, ".par
 
 // parquetWriter writes rows as Parquet.
 type parquetWriter struct {
-	out     *cells.SheetWriter
-	columns []cells.SheetColumn
+	out     *SheetWriter
+	columns []SheetColumn
 	meta    string
-	row     []cells.Cell
+	row     []Cell
 }
 
 func (p *parquetWriter) write(facts []value, features []float32) error {
 	p.row = p.row[:0]
 	for i, v := range facts {
-		var cell cells.Cell
+		var cell Cell
 		switch {
 		case v.kind == isText:
 			cell = parquet.ByteArrayValue([]byte(v.text))
 		case v.kind == isTime:
-			cell = cells.IntegerCell(v.time.UnixNano())
-		case v.kind == isNumber && p.columns[i].Kind == cells.SheetInt32:
+			cell = IntegerCell(v.time.UnixNano())
+		case v.kind == isNumber && p.columns[i].Kind == SheetInt32:
 			cell = parquet.Int32Value(int32(v.number))
 		case v.kind == isNumber:
-			cell = cells.NumberCell(v.number)
+			cell = NumberCell(v.number)
 		}
 		p.row = append(p.row, cell)
 	}
 	for _, v := range features {
-		p.row = append(p.row, cells.SingleCell(v))
+		p.row = append(p.row, SingleCell(v))
 	}
 	return p.out.Write(p.row)
 }
@@ -58,8 +56,8 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	f, err := cells.OpenParquet(in, size)
-	if errors.Is(err, cells.ErrLZ4) {
+	f, err := OpenParquet(in, size)
+	if errors.Is(err, ErrLZ4) {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
 	if err != nil {
@@ -67,21 +65,21 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	}
 	p := new(parquetTable)
 	var names []string
-	var kinds []cells.Kind
+	var kinds []CellKind
 	for _, c := range f.Root().Columns() {
-		column, ok := cells.OfParquet(c)
+		column, ok := CellsOfParquet(c)
 		if !ok && !(c.Leaf() && ignore.match(c.Name())) {
 			return fmt.Errorf("table: %s: column %q is of type %v, which cannot be read: make it text, a number or a timestamp, or leave it out with --ignore", file, c.Name(), c.Type())
 		}
 		names, kinds, p.values = append(names, c.Name()), append(kinds, column.Kind), append(p.values, valuesOf(column))
 	}
 	if p.header, err = newHeader(names, ignore); err == nil {
-		err = p.header.checkTypes(func(c int) bool { return kinds[c] == cells.Number })
+		err = p.header.checkTypes(func(c int) bool { return kinds[c] == KindNumber })
 	}
 	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	if err := cells.CheckPages(f); err != nil {
+	if err := CheckPages(f); err != nil {
 		return fmt.Errorf("table: %s: %w: write the table again", file, err)
 	}
 	if err := to.begin(p.header.features()); err != nil {
@@ -93,7 +91,7 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	p.row = p.header.row()
 	read := 0
 	var own error // of a row, or of who takes it
-	err = cells.EachRow(f, func(row []cells.Cell) error {
+	err = eachParquetRow(f, func(row []Cell) error {
 		if own = p.set(row); own != nil {
 			own = fmt.Errorf("table: %s: row %d, %w", file, read+1, own)
 			return own
@@ -117,7 +115,7 @@ type parquetTable struct {
 }
 
 // set stores the cells of a row in p.row. Its errors name the column.
-func (p *parquetTable) set(row []cells.Cell) error {
+func (p *parquetTable) set(row []Cell) error {
 	for _, cell := range row {
 		col := cell.Column()
 		if p.plain[col] && !cell.IsNull() {

@@ -4,6 +4,9 @@
 // which machine and tool cut it, in which hole and when, the class it is labelled
 // with, and the wear that the label comes from. The tool is the group
 // of a row: rows of one tool are near copies, so no split parts them.
+//
+// A [TextReader] reads separated values of any origin, in any encoding; a [CellReader] the cells of a
+// Parquet file that [OpenParquet] opens, or of an Arrow IPC file that pkg/window opens.
 package table
 
 import (

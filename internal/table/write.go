@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
-	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -37,21 +36,21 @@ func MetaPath(path string) string { return path + ".flank.json" }
 
 // columns returns all columns in the order in which they are written: names as text, start as a timestamp in nanoseconds, class as a
 // whole number, or as text if any class has a name, wear and numbers of details as numbers of 64 bits and features of 32.
-func (h Head) columns() (all []cells.SheetColumn) {
-	class := cells.SheetInt32
+func (h Head) columns() (all []SheetColumn) {
+	class := SheetInt32
 	if h.Named {
-		class = cells.SheetText
+		class = SheetText
 	}
-	for f, kind := range []cells.SheetKind{factStart: cells.SheetTime, factClass: class, factVBMax: cells.SheetNumber} { // others are text
-		all = append(all, cells.SheetColumn{Name: facts[f], Kind: kind})
+	for f, kind := range []SheetKind{factStart: SheetTime, factClass: class, factVBMax: SheetNumber} { // others are text
+		all = append(all, SheetColumn{Name: facts[f], Kind: kind})
 	}
 	if h.Detailed {
 		for _, d := range details {
-			all = append(all, cells.SheetColumn{Name: d.name, Kind: d.kind()})
+			all = append(all, SheetColumn{Name: d.name, Kind: d.kind()})
 		}
 	}
 	for _, name := range h.Columns {
-		all = append(all, cells.SheetColumn{Name: name, Kind: cells.SheetSingle})
+		all = append(all, SheetColumn{Name: name, Kind: SheetSingle})
 	}
 	return all
 }
@@ -91,7 +90,7 @@ func (h Head) write(w io.Writer, ext string, each func(visit func(Row) error) er
 	columns := h.columns()
 	switch ext {
 	case ".parquet":
-		out = &parquetWriter{out: cells.NewSheetWriter(w, "table", columns), columns: columns, meta: h.Meta}
+		out = &parquetWriter{out: NewSheetWriter(w, "table", columns), columns: columns, meta: h.Meta}
 	case ".arrow":
 		a, err := newArrowWriter(w, columns, h.Meta)
 		if err != nil {
@@ -182,7 +181,7 @@ func csvMeta(path string) (string, error) {
 }
 
 func parquetMeta(in io.ReaderAt, size int64) (string, error) {
-	f, err := cells.OpenParquet(in, size)
+	f, err := OpenParquet(in, size)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -97,7 +97,7 @@ type batches struct {
 	rec     arrow.Record
 	row     int   // of the record batch
 	read    int64 // rows
-	columns []cells.Column[int]
+	columns []table.CellReader[int]
 	values  []track.Values // room for maxRows of each track
 	out     []track.Values // what was read of them
 	err     error
@@ -155,8 +155,8 @@ func (b *batches) load() error {
 		if int64(a.Len()) != rec.NumRows() {
 			return fmt.Errorf("column %s has %d of %d rows", info.Name, a.Len(), rec.NumRows())
 		}
-		c, ok := cells.OfArrow(a)
-		if !ok || (c.Kind == cells.Text) != info.Text {
+		c, ok := table.CellsOfArrow(a)
+		if !ok || (c.Kind == table.KindText) != info.Text {
 			return fmt.Errorf("column %s: its type is %v", info.Name, a.DataType())
 		}
 		b.columns = append(b.columns, c)

@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // ParquetFormat is Parquet.
@@ -32,7 +32,7 @@ type parquetReader struct {
 // parquetColumn is a column that can be read.
 type parquetColumn struct {
 	index int // among the leaves of the schema
-	cells.Column[parquet.Value]
+	table.CellReader[parquet.Value]
 }
 
 // newParquet reads the schema of a file of the given size; name names it in
@@ -43,25 +43,25 @@ func newParquet(in io.ReaderAt, size int64, name string) (contents track.Content
 			contents, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", name, r)
 		}
 	}()
-	f, err := cells.OpenParquet(in, size)
-	if errors.Is(err, cells.ErrLZ4) {
+	f, err := table.OpenParquet(in, size)
+	if errors.Is(err, table.ErrLZ4) {
 		return nil, fmt.Errorf("columnar: %s: %w", name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not a Parquet file, was not finished, or is damaged: %w: record or copy it again", name, err)
 	}
-	if err := cells.CheckPages(f); err != nil {
+	if err := table.CheckPages(f); err != nil {
 		return nil, fmt.Errorf("columnar: %s: %w: record or copy it again", name, err)
 	}
 	p := &parquetReader{name: name, file: f}
 	for _, c := range f.Root().Columns() {
-		of, ok := cells.OfParquet(c)
+		of, ok := table.CellsOfParquet(c)
 		if !ok {
 			p.Remark("column %.80s is left out: it is of type %.80s", c.Name(), c.Type())
 			continue
 		}
 		p.columns = append(p.columns, parquetColumn{c.Index(), of})
-		p.Infos = append(p.Infos, track.Info{Name: c.Name(), Len: f.NumRows(), Text: of.Kind == cells.Text})
+		p.Infos = append(p.Infos, track.Info{Name: c.Name(), Len: f.NumRows(), Text: of.Kind == table.KindText})
 	}
 	if len(p.columns) == 0 || f.NumRows() == 0 {
 		return nil, fmt.Errorf("columnar: %s: holds no rows with numbers: record again", name)
@@ -109,7 +109,7 @@ func (c *pages) Read(dst track.Values) (n int, err error) {
 		}
 		n, err := c.values.ReadValues(c.buffer[:min(len(dst.Numbers)+len(dst.Texts), len(c.buffer))])
 		for i, v := range c.buffer[:n] {
-			put(&c.column.Column, dst, i, v)
+			put(&c.column.CellReader, dst, i, v)
 		}
 		c.read += int64(n)
 		if err == io.EOF {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -18,19 +18,19 @@ var units = []struct {
 	epoch   time.Time // from which it counts
 	name    string
 }{
-	{1, csvfile.Since1970, "seconds since 1970: multiply by 1e9"},
-	{1e-3, csvfile.Since1970, "milliseconds since 1970: multiply by 1e6"},
-	{1e-6, csvfile.Since1970, "microseconds since 1970: multiply by 1e3"},
-	{1e-9, csvfile.Since1904, "nanoseconds since 1904, as LabVIEW counts: subtract 2082844800 s"},
-	{1e-6, csvfile.Since1904, "microseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e3"},
-	{1e-3, csvfile.Since1904, "milliseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e6"},
-	{1, csvfile.Since1904, "seconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e9"},
-	{86400, csvfile.Since1899, "days since 1900, as Excel counts: subtract 25569 days, then multiply by 86400e9"},
-	{86400e-9, csvfile.Since1899, "days since 1900, as Excel counts, times 1e9: subtract 25569 days, then multiply by 86400e9"},
-	{1e-9, csvfile.Since1899, "days since 1900, as Excel counts, in nanoseconds: subtract 25569 days"},
-	{1e-7, csvfile.Since1970, "tenths of microseconds since 1970: multiply by 100"},
-	{1, csvfile.Since1900, "seconds since 1900, as NTP counts: subtract 2208988800 s, then multiply by 1e9"},
-	{1e-9, csvfile.Since1900, "nanoseconds since 1900: subtract 2208988800 s"},
+	{1, table.Since1970, "seconds since 1970: multiply by 1e9"},
+	{1e-3, table.Since1970, "milliseconds since 1970: multiply by 1e6"},
+	{1e-6, table.Since1970, "microseconds since 1970: multiply by 1e3"},
+	{1e-9, table.Since1904, "nanoseconds since 1904, as LabVIEW counts: subtract 2082844800 s"},
+	{1e-6, table.Since1904, "microseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e3"},
+	{1e-3, table.Since1904, "milliseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e6"},
+	{1, table.Since1904, "seconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e9"},
+	{86400, table.Since1899, "days since 1900, as Excel counts: subtract 25569 days, then multiply by 86400e9"},
+	{86400e-9, table.Since1899, "days since 1900, as Excel counts, times 1e9: subtract 25569 days, then multiply by 86400e9"},
+	{1e-9, table.Since1899, "days since 1900, as Excel counts, in nanoseconds: subtract 25569 days"},
+	{1e-7, table.Since1970, "tenths of microseconds since 1970: multiply by 100"},
+	{1, table.Since1900, "seconds since 1900, as NTP counts: subtract 2208988800 s, then multiply by 1e9"},
+	{1e-9, table.Since1900, "nanoseconds since 1900: subtract 2208988800 s"},
 	{1, date(1980, 1, 6), "seconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds, then multiply by 1e9"},
 	{1e-9, date(1980, 1, 6), "nanoseconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds"},
 	{1, date(2001, 1, 1), "seconds since 2001, as macOS counts: add 978307200 s, then multiply by 1e9"},
@@ -55,7 +55,7 @@ func checkTime(at, now time.Time) error {
 	off := func(seconds float64, epoch time.Time) float64 {
 		return math.Abs(float64(ns)*seconds + float64(epoch.Unix()-now.Unix()))
 	}
-	if off(1e-9, csvfile.Since1970) < near.Seconds() {
+	if off(1e-9, table.Since1970) < near.Seconds() {
 		return nil
 	}
 	for _, u := range units {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -24,7 +24,7 @@ type Clock struct {
 	Unit      float64   // seconds that 1 in the column stands for; 0 if neither the column nor its size says it, and it is taken for 1
 	Counts    string    // what the size of the numbers says that they count, in words; empty: nothing
 	Format    string    // `time_format` of dates whose days above 12 show which is the day; empty: no such dates
-	Days      string    // word of csvfile.Day for what they count; empty: no days
+	Days      string    // word of table.DayEpochs for what they count; empty: no days
 	Stamps    bool      // the column holds dates
 	Start     time.Time // of the first row; zero if it is only counted from
 	Backwards int       // rows at which time goes back
@@ -35,10 +35,10 @@ type Clock struct {
 	ByRate    bool      // there is no doubt if a person says the rate
 
 	stamps  source.Stamps
-	unit    string        // behind the column's name, that is not known; empty: none
-	unclear bool          // of dates that were read as nothing, day and month may change places
-	epoch   csvfile.Epoch // of Unit, if that is not 0
-	number0 float64       // first number
+	unit    string      // behind the column's name, that is not known; empty: none
+	unclear bool        // of dates that were read as nothing, day and month may change places
+	epoch   table.Epoch // of Unit, if that is not 0
+	number0 float64     // first number
 	digits  clockDigits
 	channel int
 	date    int // channel of Date, −1: none
@@ -228,12 +228,12 @@ func (c *Clock) begin(x float64) {
 	c.number0 = x
 	if c.Unit != 0 {
 		if c.epoch.Unit = c.Unit; x*c.Unit >= 1e9 && x*c.Unit < 1<<33 {
-			c.epoch.From = csvfile.Since1970
+			c.epoch.From = table.Since1970
 			c.startAt(x)
 		}
 		return
 	}
-	if e, ok := csvfile.EpochOf(x, time.Now()); ok {
+	if e, ok := table.EpochOf(x, time.Now()); ok {
 		c.epoch, c.Unit, c.Counts = e, e.Unit, e.Name
 		c.startAt(x)
 	}
@@ -247,11 +247,11 @@ func (c *Clock) startAt(x float64) {
 
 // settleDays finds out whether numbers of which nothing says what they count are days.
 func (c *Clock) settleDays() {
-	word := csvfile.DaysOf(c.number0, c.Step)
+	word := table.DaysOf(c.number0, c.Step)
 	if c.Unit != 0 || c.Stamps || word == "" {
 		return
 	}
-	c.epoch, c.Days = csvfile.Day[word], word
+	c.epoch, c.Days = table.DayEpochs[word], word
 	c.Unit, c.Counts = c.epoch.Unit, c.epoch.Name
 	if c.epoch.Dated() {
 		c.startAt(c.number0)
@@ -391,7 +391,7 @@ func (c *Clock) doubtOfNumbers() string {
 	case c.Stamps || c.Unit != 0:
 	case c.unit != "":
 		return fmt.Sprintf("its unit, %q, is not known", c.unit)
-	case c.number0 >= 0 && c.number0 <= 1000*c.Step && c.last.seconds < 1 && csvfile.PartsOfDay(c.Step):
+	case c.number0 >= 0 && c.number0 <= 1000*c.Step && c.last.seconds < 1 && table.PartsOfDay(c.Step):
 		return fmt.Sprintf("rows are %.6g apart: it may count seconds, or parts of a day as spreadsheets do, %.6g s apart", c.Step, c.Step*86400)
 	case c.digits.clock && c.digits.last-c.digits.first >= 100 && c.digits.last < 240000, c.digits.clock && c.digits.first > 19000101000000 && c.digits.last < 21000101000000:
 		return "its numbers seem to be times written as hhmmss, with a date or without, which are not read"

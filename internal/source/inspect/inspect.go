@@ -21,7 +21,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -68,9 +68,9 @@ type Channel struct {
 	turns    int64    // of text: rows with another word than the row before
 	word     string   // of the row before
 	Envelope envelope
-	Leak     csvfile.Leak // whether it is a measurement
-	Slower   string       // of a table: why it seems to be of another rate; empty: it does not
-	Other    string       // why its rate differs from the others' rate, by its length; empty: it may be
+	Leak     table.Leak // whether it is a measurement
+	Slower   string     // of a table: why it seems to be of another rate; empty: it does not
+	Other    string     // why its rate differs from the others' rate, by its length; empty: it may be
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -13,38 +13,38 @@ import (
 // text, samples as numbers of 32 bits and the rest of 64. All but time may be null.
 type parquetFile struct {
 	file *os.File
-	out  *cells.SheetWriter
+	out  *table.SheetWriter
 	rate float64
-	row  []cells.Cell
+	row  []table.Cell
 }
 
 func newParquet(f *os.File, channels []signal.Channel) *parquetFile {
-	var columns []cells.SheetColumn
+	var columns []table.SheetColumn
 	for _, name := range before {
-		columns = append(columns, cells.SheetColumn{Name: name}) // of text
+		columns = append(columns, table.SheetColumn{Name: name}) // of text
 	}
-	columns[0].Kind, columns[0].Whole, columns[len(before)-1].Kind = cells.SheetTime, true, cells.SheetNumber
+	columns[0].Kind, columns[0].Whole, columns[len(before)-1].Kind = table.SheetTime, true, table.SheetNumber
 	for _, c := range channels {
-		columns = append(columns, cells.SheetColumn{Name: c.Name, Kind: cells.SheetSingle})
+		columns = append(columns, table.SheetColumn{Name: c.Name, Kind: table.SheetSingle})
 	}
 	for i, name := range behind {
-		columns = append(columns, cells.SheetColumn{Name: name, Kind: []cells.SheetKind{cells.SheetNumber, cells.SheetNumber, cells.SheetText, cells.SheetText}[i]})
+		columns = append(columns, table.SheetColumn{Name: name, Kind: []table.SheetKind{table.SheetNumber, table.SheetNumber, table.SheetText, table.SheetText}[i]})
 	}
-	return &parquetFile{file: f, rate: channels[0].Rate, out: cells.NewSheetWriter(f, "recording", columns)}
+	return &parquetFile{file: f, rate: channels[0].Rate, out: table.NewSheetWriter(f, "recording", columns)}
 }
 
 func (p *parquetFile) write(b *source.Block) error {
-	var speed cells.Cell
+	var speed table.Cell
 	if b.SpindleSpeed != 0 {
-		speed = cells.NumberCell(b.SpindleSpeed)
+		speed = table.NumberCell(b.SpindleSpeed)
 	}
 	for i := range b.Len() {
-		p.row = append(p.row[:0], cells.IntegerCell(at(b, i, p.rate).UnixNano()), cells.TextCell(b.Machine), cells.TextCell(b.Tool), cells.TextCell(b.Hole), speed)
+		p.row = append(p.row[:0], table.IntegerCell(at(b, i, p.rate).UnixNano()), table.TextCell(b.Machine), table.TextCell(b.Tool), table.TextCell(b.Hole), speed)
 		for _, x := range b.Samples {
-			p.row = append(p.row, cells.SingleCell(x[i]))
+			p.row = append(p.row, table.SingleCell(x[i]))
 		}
 		t := truth(b, i)
-		p.row = append(p.row, cells.NumberCell(t.VBMeanUM), cells.NumberCell(t.VBMaxUM), cells.TextCell(t.State), cells.TextCell(t.Phase))
+		p.row = append(p.row, table.NumberCell(t.VBMeanUM), table.NumberCell(t.VBMaxUM), table.TextCell(t.State), table.TextCell(t.Phase))
 		if err := p.out.Write(p.row); err != nil {
 			return wrong(err)
 		}

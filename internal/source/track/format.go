@@ -8,7 +8,7 @@ import (
 	"os"
 	"regexp"
 
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // Format is a format of recorded files. Each is a package that exports it.
@@ -74,7 +74,7 @@ func unpacked(path string) (out *os.File, notes []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, notes, err := csvfile.Unpacked(in)
+	r, notes, err := table.Unpacked(in)
 	if err == nil && notes == nil {
 		return in, nil, nil
 	}

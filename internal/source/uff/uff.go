@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // Format is UFF.
@@ -289,7 +289,7 @@ func stated(text string) string {
 	if text = strings.TrimSpace(text); strings.EqualFold(text, "NONE") {
 		return ""
 	}
-	return csvfile.UTF8(text)
+	return table.UTF8(text)
 }
 
 // point names a point and a direction, as modal analysis does: 12+Z. It is empty for node 0 without a name.

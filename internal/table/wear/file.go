@@ -18,7 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -56,7 +56,7 @@ var wearNames = func() map[string]int {
 	return out
 }()
 
-// columnOf returns which column a cell of the header names, -1 if none, and its unit as [csvfile.UnitKey] returns it: empty if it is not said. A wear
+// columnOf returns which column a cell of the header names, -1 if none, and its unit as [table.UnitKey] returns it: empty if it is not said. A wear
 // whose unit is not said may be none.
 func columnOf(cell string) (k int, unit string) {
 	name := strings.ToLower(strings.TrimSpace(cell))
@@ -64,14 +64,14 @@ func columnOf(cell string) (k int, unit string) {
 	if !known {
 		k = slices.Index(columns, name)
 	}
-	base, said, _ := csvfile.SplitUnit(name)
+	base, said, _ := table.SplitUnit(name)
 	switch {
 	case strings.HasSuffix(name, "_um"), strings.HasSuffix(name, "_mm"):
 		return k, name[len(name)-2:]
 	case k >= 0:
 		return k, ""
 	}
-	unit = csvfile.UnitKey(said)
+	unit = table.UnitKey(said)
 	if k, known = wearNames[fold(base)]; known {
 		return k, unit
 	}
@@ -136,10 +136,10 @@ func timeCell(t time.Time) string {
 // parseTime reads what timeCell writes. A number of 10⁹ or more counts seconds since
 // 1970, as it does in the time column of a recording.
 func parseTime(cell string) (t time.Time, ok bool) {
-	if t, ok := csvfile.ParseTime(cell); ok {
+	if t, ok := table.ParseTime(cell); ok {
 		return t, t.Unix() >= 0
 	}
-	v, ok := csvfile.ParseNumber(cell, 64)
+	v, ok := table.ParseNumber(cell, 64)
 	if !ok || !(v >= 0 && v < 1e11) {
 		return time.Time{}, false
 	}
@@ -222,7 +222,7 @@ func readMeasurements(r io.Reader, file string) (ms []Measurement, warnings []st
 
 // reader reads the rows of a wear file.
 type reader struct {
-	*csvfile.Reader
+	*table.TextReader
 	file  string
 	where string             // what errors begin with
 	cell  [numColumns]int    // of each of columns, -1 if the file lacks it
@@ -260,7 +260,7 @@ func (d *reader) next() error {
 
 // open finds out what separates the cells.
 func (d *reader) open(r io.Reader) error {
-	text, notes, err := csvfile.Plain(r)
+	text, notes, err := table.PlainText(r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.where, err)
 	}
@@ -273,7 +273,7 @@ func (d *reader) open(r io.Reader) error {
 			break
 		}
 	}
-	d.Reader = csvfile.NewReader(br, d.where)
+	d.TextReader = table.NewTextReader(br, d.where)
 	d.Skipped, d.Separator = above, separator
 	return nil
 }
@@ -404,7 +404,7 @@ func (d *reader) readUnits() error {
 		header[i] = strings.ToLower(strings.TrimSpace(cell))
 	}
 	d.heldErr, d.held = d.Next(), true
-	if d.heldErr == nil && csvfile.AllUnits(d.Row) {
+	if d.heldErr == nil && table.AllUnits(d.Row) {
 		for _, i := range d.vague {
 			k, _ := columnOf(header[i])
 			if unit := d.unitIn(i); unit == "um" || unit == "mm" {
@@ -437,7 +437,7 @@ func (d *reader) readUnits() error {
 
 // unitIn returns the unit in a cell of a row of units.
 func (d *reader) unitIn(i int) string {
-	return csvfile.UnitKey(strings.ToLower(strings.Trim(strings.TrimSpace(d.Row[i]), "[]()")))
+	return table.UnitKey(strings.ToLower(strings.Trim(strings.TrimSpace(d.Row[i]), "[]()")))
 }
 
 // checkHeader reports columns that a wear file cannot do without.
@@ -530,7 +530,7 @@ func (d *reader) readWear(m *Measurement) error {
 			continue
 		}
 		cell := d.text(k)
-		v, ok := csvfile.ParseNumber(d.decimal(cell), 64)
+		v, ok := table.ParseNumber(d.decimal(cell), 64)
 		switch {
 		case !ok && strings.Contains(cell, ",") && strings.Contains(cell, "."):
 			return d.errorf(k, "has a comma and a point: write the number without thousands separators")
@@ -627,7 +627,7 @@ func (d *reader) text(k int) string {
 		return ""
 	}
 	s := strings.TrimSpace(d.Row[d.cell[k]])
-	if csvfile.IsMissing(s) {
+	if table.IsMissing(s) {
 		return ""
 	}
 	return s

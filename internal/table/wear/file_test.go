@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -127,7 +127,7 @@ func TestReadWarnsOfNothingUsual(t *testing.T) {
 func measurements(t *rapid.T) []Measurement {
 	word := rapid.Custom(func(t *rapid.T) string {
 		s := strings.TrimSpace(rapid.StringMatching(`[A-Za-z0-9 ,"';µ/.-]{0,8}`).Draw(t, "word"))
-		if csvfile.IsMissing(s) { // not known
+		if table.IsMissing(s) { // not known
 			return ""
 		}
 		return s

@@ -28,7 +28,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -335,7 +335,7 @@ type rows struct {
 type part struct {
 	name
 	kind        *kind
-	rows        [][]cells.Cell
+	rows        [][]table.Cell
 	began, ends int64     // offsets of its rows
 	received    time.Time // when Kafka got the last one
 }
@@ -360,7 +360,7 @@ func (r *run) write(b *rows) error {
 		if _, err := os.Stat(filepath.Join(r.Dir, p.path())); err == nil {
 			continue // of a run that was cut off
 		}
-		if err := r.save(p.name, r.Dir, p.kind, meta{First: p.began, Last: p.ends, Received: p.received, TopicID: b.of.id}, func(write func([]cells.Cell) error) error {
+		if err := r.save(p.name, r.Dir, p.kind, meta{First: p.began, Last: p.ends, Received: p.received, TopicID: b.of.id}, func(write func([]table.Cell) error) error {
 			for _, row := range p.rows {
 				if err := write(row); err != nil {
 					return err
@@ -392,7 +392,7 @@ type meta struct {
 	Rows      int       `json:"rows"`
 	SHA256    string    `json:"sha256"` // of the rows
 	Columns   string    `json:"columns"`
-	Kinds     []int     `json:"kinds"` // of the columns, see cells.SheetKind
+	Kinds     []int     `json:"kinds"` // of the columns, see table.SheetKind
 	Features  *form     `json:"features,omitempty"`
 }
 
@@ -409,7 +409,7 @@ type form struct {
 const format = 1
 
 // save writes a file below a folder, atomically.
-func (r *run) save(n name, dir string, k *kind, m meta, each func(func([]cells.Cell) error) error) error {
+func (r *run) save(n name, dir string, k *kind, m meta, each func(func([]table.Cell) error) error) error {
 	path := filepath.Join(dir, n.path())
 	if err := r.step(path); err != nil {
 		return err
@@ -424,9 +424,9 @@ func (r *run) save(n name, dir string, k *kind, m meta, each func(func([]cells.C
 	}
 	return atomicfile.WriteTo(path, func(w io.Writer) error {
 		count := &counter{Writer: w}
-		out := cells.NewSheetWriter(count, "sheet", k.columns)
+		out := table.NewSheetWriter(count, "sheet", k.columns)
 		out.Sum = sha256.New()
-		if err := each(func(row []cells.Cell) error { m.Rows++; return out.Write(row) }); err != nil {
+		if err := each(func(row []table.Cell) error { m.Rows++; return out.Write(row) }); err != nil {
 			return err
 		}
 		if err := r.step(path + ": written"); err != nil {

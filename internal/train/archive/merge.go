@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 // staging is the folder, in the archive, of days that are being merged or removed. Patterns of a topic do not find it.
@@ -103,7 +103,7 @@ func (r *run) mergeFiles(files []name, stage string) error {
 		if i == 0 {
 			k, m.First = &kind{fingerprint: n.columns, features: one.Features}, one.First
 			for c, name := range columns {
-				k.columns = append(k.columns, cells.SheetColumn{Name: name, Kind: cells.SheetKind(one.Kinds[c])})
+				k.columns = append(k.columns, table.SheetColumn{Name: name, Kind: table.SheetKind(one.Kinds[c])})
 			}
 		} else if one.First <= m.Last {
 			return fmt.Errorf("%s begins at offset %d, and the file before it ends at %d: two archives were mixed; move one of them away", n.path(), one.First, m.Last)
@@ -111,9 +111,9 @@ func (r *run) mergeFiles(files []name, stage string) error {
 		m.Last, m.Received, m.TopicID = one.Last, one.Received, one.TopicID
 	}
 	to.first, to.last, to.files = m.First, m.Last, 0
-	return r.save(to, stage, k, m, func(write func([]cells.Cell) error) error {
+	return r.save(to, stage, k, m, func(write func([]table.Cell) error) error {
 		for _, n := range files {
-			if err := cells.ReadSheet(filepath.Join(r.Dir, n.path()), metaKey, func(string, []string) error { return nil }, write); err != nil {
+			if err := table.ReadSheet(filepath.Join(r.Dir, n.path()), metaKey, func(string, []string) error { return nil }, write); err != nil {
 				return fmt.Errorf("%s: %w", n.path(), err)
 			}
 		}
@@ -123,7 +123,7 @@ func (r *run) mergeFiles(files []name, stage string) error {
 
 // readMeta returns what a file says of itself, and its columns.
 func readMeta(path string) (m meta, columns []string, err error) {
-	err = cells.ReadSheet(path, metaKey, func(text string, names []string) error {
+	err = table.ReadSheet(path, metaKey, func(text string, names []string) error {
 		columns = names
 		m, err = parseMeta(text, names)
 		return err

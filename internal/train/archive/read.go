@@ -10,7 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -21,7 +21,7 @@ func HasFeatures(path string) (has bool, windows, columns int, err error) {
 		return false, 0, 0, nil
 	}
 	var wrong error
-	err = cells.ReadSheet(path, metaKey, func(text string, names []string) error {
+	err = table.ReadSheet(path, metaKey, func(text string, names []string) error {
 		if has = text != ""; !has {
 			return nil
 		}
@@ -46,13 +46,13 @@ func HasFeatures(path string) (has bool, windows, columns int, err error) {
 func ReadFeatures(path string, each func(bus.Message) error) error {
 	var r restorer
 	rows := 0
-	err := cells.ReadSheet(path, metaKey, func(text string, columns []string) (err error) {
+	err := table.ReadSheet(path, metaKey, func(text string, columns []string) (err error) {
 		m, err := parseMeta(text, columns)
 		if err == nil {
 			r.form, err = m.Features.open()
 		}
 		return err
-	}, func(row []cells.Cell) error {
+	}, func(row []table.Cell) error {
 		rows++
 		msg, err := r.message(row)
 		if err != nil {
@@ -84,7 +84,7 @@ type restorer struct {
 }
 
 // message returns the message of a row. See common and facts for the order of cells.
-func (r *restorer) message(row []cells.Cell) (bus.Message, error) {
+func (r *restorer) message(row []table.Cell) (bus.Message, error) {
 	want := len(common) + len(facts) + len(r.form.Names()) + r.form.Frames()
 	if len(row) != want {
 		return bus.Message{}, fmt.Errorf("it has %d cells, expected %d: another release wrote the file", len(row), want)
@@ -96,10 +96,10 @@ func (r *restorer) message(row []cells.Cell) (bus.Message, error) {
 	*x = window.Features{Form: r.form, Values: x.Values[:0], Frames: x.Frames[:0]}
 	x.Context = signal.Context{
 		Machine: string(row[0].ByteArray()), Tool: text(0), ToolLife: text(1), Hole: text(2),
-		SpindleSpeed: cells.NumberOf(f[11]), FeedRate: cells.NumberOf(f[12]), Programme: text(13), Material: text(14),
+		SpindleSpeed: table.NumberIn(f[11]), FeedRate: table.NumberIn(f[12]), Programme: text(13), Material: text(14),
 	}
 	x.Start, x.Length, x.Seq, x.Session, x.First = time.Unix(0, whole(3)).UTC(), r.form.Length().Length, uint64(whole(5)), whole(6), whole(7)
-	x.Level = cells.NumberOf(f[10])
+	x.Level = table.NumberIn(f[10])
 	var err error
 	if x.Epoch, err = strconv.ParseUint(text(4), 16, 64); err != nil {
 		return bus.Message{}, fmt.Errorf("column window.epoch: %w", err)
@@ -120,9 +120,9 @@ func (r *restorer) message(row []cells.Cell) (bus.Message, error) {
 	}
 	for i, c := range f[len(facts):] {
 		if i < len(r.form.Names()) {
-			x.Values = append(x.Values, cells.SingleOf(c))
+			x.Values = append(x.Values, table.SingleIn(c))
 		} else {
-			x.Frames = append(x.Frames, cells.SingleOf(c))
+			x.Frames = append(x.Frames, table.SingleIn(c))
 		}
 	}
 	e, err := r.form.Seal(x)

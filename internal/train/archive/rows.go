@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -23,35 +23,35 @@ import (
 // topic is a topic that is archived: a row here is all that another one takes.
 type topic struct {
 	folder, name string
-	columns      []cells.SheetColumn // taken out of a message of JSON; features have their own
+	columns      []table.SheetColumn // taken out of a message of JSON; features have their own
 	compacted    bool
 }
 
 const (
-	text    = cells.SheetText
-	unique  = cells.SheetUnique
-	integer = cells.SheetInteger
-	number  = cells.SheetNumber
-	single  = cells.SheetSingle
-	at      = cells.SheetTime
+	text    = table.SheetText
+	unique  = table.SheetUnique
+	integer = table.SheetInteger
+	number  = table.SheetNumber
+	single  = table.SheetSingle
+	at      = table.SheetTime
 )
 
 const featuresFolder = "features"
 
 var topics = []topic{
 	{folder: featuresFolder, name: bus.TopicFeatures},
-	{folder: "results", name: bus.TopicResults, columns: []cells.SheetColumn{
+	{folder: "results", name: bus.TopicResults, columns: []table.SheetColumn{
 		{Name: "group", Kind: text}, {Name: "epoch", Kind: text}, {Name: "seq", Kind: integer}, {Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text},
 		{Name: "programme", Kind: text}, {Name: "material", Kind: text}, {Name: "start", Kind: at}, {Name: "end", Kind: at}, {Name: "verdict", Kind: text}, {Name: "class", Kind: text},
 		{Name: "unknown_reason", Kind: text}, {Name: "cutting_state", Kind: text}, {Name: "score", Kind: number}, {Name: "threshold", Kind: number}, {Name: "novelty", Kind: number},
 		{Name: "model", Kind: text}, {Name: "alarm", Kind: text}, {Name: "incident", Kind: text}, {Name: "wear_um", Kind: number}, {Name: "wear_low_um", Kind: number}, {Name: "wear_high_um", Kind: number},
 	}},
-	{folder: "alerts", name: bus.TopicAlerts, columns: []cells.SheetColumn{
+	{folder: "alerts", name: bus.TopicAlerts, columns: []table.SheetColumn{
 		{Name: "group", Kind: text}, {Name: "tool", Kind: text}, {Name: "hole", Kind: text}, {Name: "state", Kind: text}, {Name: "alarm", Kind: text}, {Name: "incident", Kind: text},
 		{Name: "severity", Kind: text}, {Name: "since", Kind: at}, {Name: "at", Kind: at}, {Name: "score", Kind: number}, {Name: "model", Kind: text}, {Name: "reason", Kind: text},
 		{Name: "by", Kind: text}, {Name: "note", Kind: text}, {Name: "text", Kind: unique},
 	}},
-	{folder: "labels", name: bus.TopicLabels, compacted: true, columns: []cells.SheetColumn{
+	{folder: "labels", name: bus.TopicLabels, compacted: true, columns: []table.SheetColumn{
 		{Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text}, {Name: "at", Kind: at}, {Name: "until", Kind: at}, {Name: "wear_um", Kind: number},
 		{Name: "wear_mean_um", Kind: number}, {Name: "state", Kind: text}, {Name: "method", Kind: text}, {Name: "incident", Kind: text}, {Name: "by", Kind: text}, {Name: "note", Kind: text},
 		{Name: "given", Kind: at},
@@ -59,13 +59,13 @@ var topics = []topic{
 }
 
 // common are the columns before the others of every topic.
-var common = []cells.SheetColumn{
+var common = []table.SheetColumn{
 	{Name: "machine", Kind: text}, {Name: "kafka_partition", Kind: integer}, {Name: "kafka_offset", Kind: integer}, {Name: "kafka_time", Kind: at},
 	{Name: "id", Kind: unique}, {Name: "type", Kind: text}, {Name: "time", Kind: at},
 }
 
 // facts are the columns between these and the features.
-var facts = []cells.SheetColumn{
+var facts = []table.SheetColumn{
 	{Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text}, {Name: "start", Kind: at}, {Name: "window.epoch", Kind: text}, {Name: "window.seq", Kind: integer},
 	{Name: "window.session", Kind: integer}, {Name: "window.first", Kind: integer}, {Name: "window.rates", Kind: text}, {Name: "window.quality", Kind: text}, {Name: "window.level", Kind: number},
 	{Name: "window.spindle_speed", Kind: number}, {Name: "window.feed_rate", Kind: number}, {Name: "window.programme", Kind: text}, {Name: "window.material", Kind: text},
@@ -75,7 +75,7 @@ var facts = []cells.SheetColumn{
 // kind is what the rows of a file have in common.
 type kind struct {
 	fingerprint string // of the columns; of features the fingerprint of their form
-	columns     []cells.SheetColumn
+	columns     []table.SheetColumn
 	form        *window.Form // nil: not features
 	features    *form        // what a file says of it
 }
@@ -86,7 +86,7 @@ type row struct {
 	offset       int64
 	received     time.Time // by Kafka
 	kind         *kind
-	cells        []cells.Cell
+	cells        []table.Cell
 }
 
 // reader makes rows of the messages of a topic.
@@ -110,7 +110,7 @@ func newReader(t topic, layouts []*signal.Layout) *reader {
 	if t.columns == nil {
 		return r
 	}
-	all := slices.Concat(common, t.columns, []cells.SheetColumn{{Name: "message", Kind: unique}})
+	all := slices.Concat(common, t.columns, []table.SheetColumn{{Name: "message", Kind: unique}})
 	sum := sha256.Sum256(fmt.Append(nil, all))
 	r.json = &kind{fingerprint: hex.EncodeToString(sum[:8]), columns: all}
 	return r
@@ -132,9 +132,9 @@ func (r *reader) read(m *bus.Message) (row, error) {
 	case happened.UTC().Year() < 1678 || happened.UTC().Year() > 2261:
 		return w, fmt.Errorf("its time %v is outside the years 1678 to 2261", happened)
 	}
-	w.cells = []cells.Cell{
-		cells.TextCell(w.machine), cells.IntegerCell(int64(m.Partition)), cells.IntegerCell(m.Offset), timeCell(m.Time),
-		cells.TextCell(string(m.Header("ce_id"))), cells.TextCell(string(m.Header("ce_type"))), timeCell(happened),
+	w.cells = []table.Cell{
+		table.TextCell(w.machine), table.IntegerCell(int64(m.Partition)), table.IntegerCell(m.Offset), timeCell(m.Time),
+		table.TextCell(string(m.Header("ce_id"))), table.TextCell(string(m.Header("ce_type"))), timeCell(happened),
 	}
 	if r.json != nil {
 		return w, r.readJSON(m, &w)
@@ -142,7 +142,7 @@ func (r *reader) read(m *bus.Message) (row, error) {
 	return w, r.readFeatures(m, &w)
 }
 
-func timeCell(t time.Time) cells.Cell { return cells.IntegerCell(t.UnixNano()) }
+func timeCell(t time.Time) table.Cell { return table.IntegerCell(t.UnixNano()) }
 
 func (r *reader) readJSON(m *bus.Message, w *row) error {
 	w.kind = r.json
@@ -155,23 +155,23 @@ func (r *reader) readJSON(m *bus.Message, w *row) error {
 	for _, c := range r.topic.columns {
 		w.cells = append(w.cells, jsonCell(c.Kind, values[c.Name]))
 	}
-	w.cells = append(w.cells, cells.TextCell(string(m.Value)))
+	w.cells = append(w.cells, table.TextCell(string(m.Value)))
 	return nil
 }
 
 // jsonCell returns a value as a cell, null if it is not there or of another kind: the column message has it all.
-func jsonCell(kind cells.SheetKind, v any) (none cells.Cell) {
+func jsonCell(kind table.SheetKind, v any) (none table.Cell) {
 	switch v := v.(type) {
 	case float64:
 		if kind == integer {
-			return cells.IntegerCell(int64(v))
+			return table.IntegerCell(int64(v))
 		}
 		if kind == number {
-			return cells.NumberCell(v)
+			return table.NumberCell(v)
 		}
 	case string:
 		if kind == text || kind == unique {
-			return cells.TextCell(v)
+			return table.TextCell(v)
 		}
 		if t, err := time.Parse(time.RFC3339Nano, v); kind == at && err == nil && t.Year() > 1677 && t.Year() < 2262 {
 			return timeCell(t)
@@ -214,15 +214,15 @@ func (r *reader) readFeatures(m *bus.Message, w *row) error {
 		rates[i] = strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	w.cells = append(w.cells,
-		cells.TextCell(x.Tool), cells.TextCell(r.lives.Of(x.Machine, x.Tool, x.ToolLife, x.Start)), cells.TextCell(x.Hole), timeCell(x.Start), cells.TextCell(x.EpochString()), cells.IntegerCell(int64(x.Seq)),
-		cells.IntegerCell(x.Session), cells.IntegerCell(x.First), cells.TextCell(strings.Join(rates, " ")), cells.TextCell(hex.EncodeToString(quality)), cells.NumberCell(x.Level),
-		cells.NumberCell(x.SpindleSpeed), cells.NumberCell(x.FeedRate), cells.TextCell(x.Programme), cells.TextCell(x.Material),
-		cells.TextCell(string(by)), cells.IntegerCell(offset))
+		table.TextCell(x.Tool), table.TextCell(r.lives.Of(x.Machine, x.Tool, x.ToolLife, x.Start)), table.TextCell(x.Hole), timeCell(x.Start), table.TextCell(x.EpochString()), table.IntegerCell(int64(x.Seq)),
+		table.IntegerCell(x.Session), table.IntegerCell(x.First), table.TextCell(strings.Join(rates, " ")), table.TextCell(hex.EncodeToString(quality)), table.NumberCell(x.Level),
+		table.NumberCell(x.SpindleSpeed), table.NumberCell(x.FeedRate), table.TextCell(x.Programme), table.TextCell(x.Material),
+		table.TextCell(string(by)), table.IntegerCell(offset))
 	for _, v := range x.Values {
-		w.cells = append(w.cells, cells.SingleCell(v))
+		w.cells = append(w.cells, table.SingleCell(v))
 	}
 	for _, v := range x.Frames {
-		w.cells = append(w.cells, cells.SingleCell(v))
+		w.cells = append(w.cells, table.SingleCell(v))
 	}
 	return nil
 }
@@ -255,10 +255,10 @@ func kindOfForm(f *window.Form) *kind {
 		features: &form{l.Name(), l.Fingerprint(), l.Channels(), f.Length().Length, f.List().Version},
 	}
 	for _, n := range f.Names() {
-		k.columns = append(k.columns, cells.SheetColumn{Name: n, Kind: single})
+		k.columns = append(k.columns, table.SheetColumn{Name: n, Kind: single})
 	}
 	for i := range f.Frames() {
-		k.columns = append(k.columns, cells.SheetColumn{Name: fmt.Sprintf("window.frame.%d", i), Kind: single})
+		k.columns = append(k.columns, table.SheetColumn{Name: fmt.Sprintf("window.frame.%d", i), Kind: single})
 	}
 	return k
 }

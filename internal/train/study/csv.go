@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -26,7 +26,7 @@ type CSV struct {
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
 	Ignore []string // columns that are not features; * stands for any characters
-	Keep   []string // columns that are, also if their name or csvfile.Leak says why not
+	Keep   []string // columns that are, also if their name or table.Leak says why not
 
 	// LimitUM, if not 0, turns the column of the label, which holds wear, into the class: 1 from
 	// this wear on.
@@ -71,7 +71,7 @@ type csvRows struct {
 }
 
 func (c CSV) read(r io.Reader) (*Set, error) {
-	lines := csvfile.NewReader(r, c.Path)
+	lines := table.NewTextReader(r, c.Path)
 	columns, err := c.header(lines)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func leakOf(name string, names []string, columns [][]float32, groups []string) s
 	if len(columns) != 1 {
 		return ""
 	}
-	var l csvfile.Leak
+	var l table.Leak
 	for i, v := range columns[0] {
 		l.Add(float64(v), groups != nil && i > 0 && groups[i] != groups[i-1])
 	}
@@ -130,7 +130,7 @@ func leakOf(name string, names []string, columns [][]float32, groups []string) s
 }
 
 // header reads the line of column names.
-func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
+func (c CSV) header(lines *table.TextReader) (*csvColumns, error) {
 	err := lines.Header()
 	if err == io.EOF {
 		return nil, fmt.Errorf("%s: the file is empty: a table begins with a line of column names", c.Path)
@@ -233,7 +233,7 @@ func (c CSV) worn(rows *csvRows) (y []int, rare string, err error) {
 }
 
 // rows reads the lines that follow the header.
-func (c CSV) rows(lines *csvfile.Reader, columns *csvColumns) (*csvRows, error) {
+func (c CSV) rows(lines *table.TextReader, columns *csvColumns) (*csvRows, error) {
 	out := &csvRows{}
 	for {
 		err := lines.Next()

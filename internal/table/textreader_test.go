@@ -1,4 +1,4 @@
-package csvfile
+package table
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-func TestRows(t *testing.T) {
-	r := NewReader(strings.NewReader("a;b\n\n\"1\n2\";x\n3;\n"), "t.csv")
+func TestTextRows(t *testing.T) {
+	r := NewTextReader(strings.NewReader("a;b\n\n\"1\n2\";x\n3;\n"), "t.csv")
 	r.Separator, r.Skipped = ';', 10
 	var got strings.Builder
 	for err := r.Header(); err != io.EOF; err = r.Next() {
@@ -24,13 +24,13 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestTextErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n1\n":     "t.csv:2: cells in the row: 1, in the header: 2",
 		"a,b\n1,\"2\n": "t.csv:2: a quote (\") at byte 6 of line 2 does not belong there or is never closed",
 		"a,b\n1,2\"\n": "t.csv:2: a quote (\") at byte 4 of line 2",
 	} {
-		r := NewReader(strings.NewReader(text), "t.csv")
+		r := NewTextReader(strings.NewReader(text), "t.csv")
 		if err := r.Header(); err != nil {
 			t.Fatal(err)
 		}
@@ -38,11 +38,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
 	}
-	if err := NewReader(strings.NewReader(""), "t.csv").Header(); err != io.EOF {
+	if err := NewTextReader(strings.NewReader(""), "t.csv").Header(); err != io.EOF {
 		t.Errorf("an empty file: %v", err)
 	}
 	// Without a header rows have as many cells as they like.
-	r := NewReader(strings.NewReader("1,2\n3\n"), "t.csv")
+	r := NewTextReader(strings.NewReader("1,2\n3\n"), "t.csv")
 	for range 2 {
 		if err := r.Next(); err != nil {
 			t.Error(err)
@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseCell(t *testing.T) {
 	for cell, want := range map[string]float64{"": math.NaN(), "1.5": 1.5, "-2e3": -2000} {
 		if v, ok := ParseNumber(cell, 64); !ok || v != want && v == v {
 			t.Errorf("%q is %v, %v", cell, v, ok)

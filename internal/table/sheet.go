@@ -1,4 +1,4 @@
-package cells
+package table
 
 import (
 	"encoding/binary"
@@ -143,11 +143,11 @@ func ReadSheet(path, key string, begin func(meta string, columns []string) error
 	if err := begin(meta, names); err != nil || each == nil {
 		return err
 	}
-	return EachRow(f, each)
+	return eachParquetRow(f, each)
 }
 
-// EachRow calls each with the rows of a file that [CheckPages] has passed. A row is lent.
-func EachRow(f *parquet.File, each func(row []Cell) error) error {
+// eachParquetRow calls each with the rows of a file that [CheckPages] has passed. A row is lent.
+func eachParquetRow(f *parquet.File, each func(row []Cell) error) error {
 	var buffer [64]parquet.Row
 	for _, g := range f.RowGroups() {
 		rows := g.Rows()
@@ -198,16 +198,16 @@ func SingleCell(v float32) (c Cell) {
 	return c
 }
 
-// NumberOf returns the number in a cell of 64 bits, NaN if it is null.
-func NumberOf(c Cell) float64 {
+// NumberIn returns the number in a cell of 64 bits, NaN if it is null.
+func NumberIn(c Cell) float64 {
 	if c.IsNull() {
 		return math.NaN()
 	}
 	return c.Double()
 }
 
-// SingleOf returns the number in a cell of 32 bits, NaN if it is null.
-func SingleOf(c Cell) float32 {
+// SingleIn returns the number in a cell of 32 bits, NaN if it is null.
+func SingleIn(c Cell) float32 {
 	if c.IsNull() {
 		return float32(math.NaN())
 	}

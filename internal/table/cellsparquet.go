@@ -1,4 +1,4 @@
-package cells
+package table
 
 import (
 	"encoding/binary"
@@ -19,6 +19,10 @@ var ErrLZ4 = errors.New("is compressed with LZ4, which is not supported: write i
 
 // OpenParquet reads the schema of a Parquet file of the given size. Its errors do
 // not name the file. Call [CheckPages] before you read rows.
+//
+// The library, parquet-go, trusts what a file says of itself: for a flipped length it
+// allocates terabytes, and at some damaged bytes it panics. What can be checked is checked
+// first. A caller that reads on must still recover from a panic.
 func OpenParquet(in io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := checkParquet(in, size); err != nil {
 		return nil, err
@@ -68,10 +72,10 @@ func checkParquet(in io.ReaderAt, size int64) error {
 	return checkSchema(footer)
 }
 
-// OfParquet returns what reads the cells of a column. It is false for types that
+// CellsOfParquet returns what reads the cells of a column. It is false for types that
 // are not numbers, text or timestamps. A time of the day is seconds since midnight.
-func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
-	cells := Column[parquet.Value]{Null: func(v parquet.Value) bool { return v.IsNull() }}
+func CellsOfParquet(c *parquet.Column) (CellReader[parquet.Value], bool) {
+	cells := CellReader[parquet.Value]{Null: func(v parquet.Value) bool { return v.IsNull() }}
 	if !c.Leaf() || c.Repeated() {
 		return cells, false
 	}
@@ -89,21 +93,21 @@ func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
 		return cells, false
 	}
 	if kind == parquet.Int96 { // as Spark and Hive write times: nanoseconds of a Julian day
-		cells.Kind, cells.Unit, cells.Ticks = Time, time.Nanosecond, func(v parquet.Value) int64 {
+		cells.Kind, cells.Unit, cells.Ticks = KindTime, time.Nanosecond, func(v parquet.Value) int64 {
 			of := v.Int96()
 			return (int64(of[2])-julian1970)*int64(24*time.Hour) + int64(of[1])<<32 + int64(of[0])
 		}
 		return cells, true
 	}
 	if stamp, ok := logical.(*format.TimestampType); ok && kind == parquet.Int64 {
-		cells.Kind, cells.Ticks, cells.Unit = Time, func(v parquet.Value) int64 { return v.Int64() }, time.Nanosecond
+		cells.Kind, cells.Ticks, cells.Unit = KindTime, func(v parquet.Value) int64 { return v.Int64() }, time.Nanosecond
 		if stamp.Unit.Value != nil {
 			cells.Unit = stamp.Unit.Value.Duration()
 		}
 		return cells, true
 	}
 	if kind == parquet.ByteArray {
-		cells.Kind, cells.Text = Text, func(v parquet.Value) string {
+		cells.Kind, cells.Text = KindText, func(v parquet.Value) string {
 			b := v.ByteArray()
 			return unsafe.String(unsafe.SliceData(b), len(b))
 		}

@@ -1,4 +1,4 @@
-package csvfile
+package table
 
 import (
 	"math"
@@ -28,8 +28,8 @@ func (e Epoch) Dated() bool { return !e.From.IsZero() }
 // Seconds returns how many seconds after From, or after the start of the recording, v is.
 func (e Epoch) Seconds(v float64) float64 { return (v - e.Zero) * e.Unit }
 
-// Day are the counts of days of programs, by their word in a layout's `time_unit`.
-var Day = map[string]Epoch{
+// DayEpochs are the counts of days of programs, by their word in a layout's `time_unit`.
+var DayEpochs = map[string]Epoch{
 	"excel":  {86400, 0, Since1899, "days since 1900, as Excel counts"},
 	"matlab": {86400, 719529, Since1970, "days since the year 0, as MATLAB counts"},
 	"julian": {86400, 2440587.5, Since1970, "Julian days"},
@@ -83,7 +83,7 @@ func round(x float64) bool {
 	return math.Abs(digits-math.Round(digits)) < 1e-3*digits
 }
 
-// DaysOf returns the word of [Day] that the numbers of a column fit whose first one is v, and which are a step apart: they are dates of this century, and rows come a
+// DaysOf returns the word of [DayEpochs] that the numbers of a column fit whose first one is v, and which are a step apart: they are dates of this century, and rows come a
 // usual number of seconds apart, at most 20, or more often. It is empty for others. Numbers of seconds since midnight are as large as Excel's days: what would be a round rate of
 // these is none.
 func DaysOf(v, step float64) (word string) {
@@ -95,7 +95,7 @@ func DaysOf(v, step float64) (word string) {
 		return ""
 	}
 	for _, word := range []string{"excel", "matlab", "julian"} {
-		e := Day[word]
+		e := DayEpochs[word]
 		if s := e.Seconds(v) - Since1970.Sub(e.From).Seconds(); s >= in2000 && s < in2099 {
 			return word
 		}

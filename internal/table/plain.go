@@ -1,4 +1,4 @@
-package csvfile
+package table
 
 import (
 	"bufio"
@@ -17,16 +17,16 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// Guess is the note of Plain about text whose encoding is guessed.
-const Guess = "text that is not UTF-8, taken for Windows-1252"
+// guessedEncoding is the note of PlainText about text whose encoding is guessed.
+const guessedEncoding = "text that is not UTF-8, taken for Windows-1252"
 
 // headSize is how much of a file says how its text is written.
 const headSize = 64 << 10
 
-// Plain returns the text of a file as UTF-8 without a byte order mark: it unpacks gzip, and decodes UTF-16, with a byte
-// order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. It refuses what is Foreign. Notes say what it did. Errors
+// PlainText returns the text of a file as UTF-8 without a byte order mark: it unpacks gzip, and decodes UTF-16, with a byte
+// order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. It refuses what [ForeignFile] names. Notes say what it did. Errors
 // of reading say what is wrong and what to do, without the name of the file.
-func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
+func PlainText(in io.Reader) (out io.Reader, notes []string, err error) {
 	br, notes, err := Unpacked(in)
 	if err != nil {
 		return nil, nil, err
@@ -35,7 +35,7 @@ func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
-	if what, remedy := Foreign(head); what != "" {
+	if what, remedy := ForeignFile(head); what != "" {
 		return nil, nil, fmt.Errorf("this is %s: %s", what, remedy)
 	}
 	out = br
@@ -133,7 +133,7 @@ func encodingOf(head []byte) (name string, code encoding.Encoding) {
 	case odd || valid(head) || slices.ContainsFunc(head, func(b byte) bool { return charmap.Windows1252.DecodeByte(b) == utf8.RuneError }):
 		return "", nil
 	}
-	return Guess, charmap.Windows1252
+	return guessedEncoding, charmap.Windows1252
 }
 
 // UTF8 returns text as UTF-8: what is not is taken for Windows-1252.
@@ -168,14 +168,14 @@ func valid(head []byte) bool {
 	return false
 }
 
-// IsText reports whether the first bytes of a file, unpacked, can be text that Plain returns.
+// IsText reports whether the first bytes of a file, unpacked, can be text that PlainText returns.
 func IsText(head []byte) bool {
 	_, code := encodingOf(head)
 	return bytes.IndexByte(head, 0) < 0 || code != nil
 }
 
-// foreign are formats that no program here reads, by their first bytes, and what helps.
-var foreign = []struct{ magic, what, remedy string }{
+// foreignFiles are formats that no program here reads, by their first bytes, and what helps.
+var foreignFiles = []struct{ magic, what, remedy string }{
 	{"\x89HDF\r\n\x1a\n", "an HDF5 file", "convert it to Parquet: " + howTo},
 	{"PK\x03\x04", "a ZIP archive", "unpack it: unzip FILE"},
 	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an old Excel", "save the table as CSV UTF-8"},
@@ -192,20 +192,20 @@ var foreign = []struct{ magic, what, remedy string }{
 
 const howTo = "see \"What is not read\" in docs/reference/formats.md"
 
-// arff begins the header of a file of Weka, array a file of JSON. workbook is the name of a part of one that is new enough to be a ZIP archive.
+// arff begins the header of a file of Weka, jsonArray a file of JSON. workbook is the name of a part of one that is new enough to be a ZIP archive.
 var (
-	workbook = regexp.MustCompile(`\[Content_Types\]\.xml|\bxl/|docProps/|_rels/|opendocument\.spreadsheet`)
-	arff     = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
-	markup   = regexp.MustCompile(`(?i)^<(\?xml|!doctype|html|table|workbook)\b`)
-	array    = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
+	workbook  = regexp.MustCompile(`\[Content_Types\]\.xml|\bxl/|docProps/|_rels/|opendocument\.spreadsheet`)
+	arff      = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+	markup    = regexp.MustCompile(`(?i)^<(\?xml|!doctype|html|table|workbook)\b`)
+	jsonArray = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
 )
 
-// Foreign says what a file is whose first bytes show that no program here reads it, and what to do; empty for others.
-func Foreign(head []byte) (what, remedy string) {
+// ForeignFile says what a file is whose first bytes show that no program here reads it, and what to do; empty for others.
+func ForeignFile(head []byte) (what, remedy string) {
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) && workbook.Match(head) {
 		return "a workbook", "save the table as CSV UTF-8, or convert it: " + howTo
 	}
-	for _, f := range foreign {
+	for _, f := range foreignFiles {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
 			return f.what, f.remedy
 		}
@@ -219,7 +219,7 @@ func Foreign(head []byte) (what, remedy string) {
 		return "an ARFF file", "convert it to CSV: " + howTo
 	case markup.Match(first):
 		return "HTML or XML", "open it with a spreadsheet and save the table as CSV UTF-8"
-	case bytes.HasPrefix(first, []byte("{")), array.Match(first):
+	case bytes.HasPrefix(first, []byte("{")), jsonArray.Match(first):
 		return "JSON", "convert it to CSV: " + howTo
 	}
 	return "", ""

@@ -1,21 +1,21 @@
-package cells
+package table
 
 import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// OfArrow returns what reads the cells of an array by their rows. It is false for
+// CellsOfArrow returns what reads the cells of an array by their rows. It is false for
 // types that are not numbers, text or timestamps.
-func OfArrow(a arrow.Array) (Column[int], bool) {
-	cells := Column[int]{Null: a.IsNull}
+func CellsOfArrow(a arrow.Array) (CellReader[int], bool) {
+	cells := CellReader[int]{Null: a.IsNull}
 	switch a := a.(type) {
 	case *array.String:
-		cells.Kind, cells.Text = Text, a.Value
+		cells.Kind, cells.Text = KindText, a.Value
 	case *array.LargeString:
-		cells.Kind, cells.Text = Text, a.Value
+		cells.Kind, cells.Text = KindText, a.Value
 	case *array.Timestamp:
-		cells.Kind, cells.Unit = Time, a.DataType().(*arrow.TimestampType).Unit.Multiplier()
+		cells.Kind, cells.Unit = KindTime, a.DataType().(*arrow.TimestampType).Unit.Multiplier()
 		cells.Ticks = func(row int) int64 { return int64(a.Value(row)) }
 	case *array.Dictionary:
 		return ofDictionary(a)
@@ -32,19 +32,19 @@ func OfArrow(a arrow.Array) (Column[int], bool) {
 }
 
 // ofDictionary returns what reads cells that are words of a dictionary.
-func ofDictionary(a *array.Dictionary) (Column[int], bool) {
-	words, ok := OfArrow(a.Dictionary())
+func ofDictionary(a *array.Dictionary) (CellReader[int], bool) {
+	words, ok := CellsOfArrow(a.Dictionary())
 	if !ok {
 		return words, false
 	}
-	cells := Column[int]{Kind: words.Kind, Unit: words.Unit}
+	cells := CellReader[int]{Kind: words.Kind, Unit: words.Unit}
 	cells.Null = func(row int) bool { return a.IsNull(row) || words.Null(a.GetValueIndex(row)) }
 	switch words.Kind {
-	case Number:
+	case KindNumber:
 		cells.Number = func(row int) float64 { return words.Number(a.GetValueIndex(row)) }
-	case Text:
+	case KindText:
 		cells.Text = func(row int) string { return words.Text(a.GetValueIndex(row)) }
-	case Time:
+	case KindTime:
 		cells.Ticks = func(row int) int64 { return words.Ticks(a.GetValueIndex(row)) }
 	}
 	return cells, true

@@ -1,7 +1,4 @@
-// Package csvfile reads tables of text whose cells are separated by commas (RFC
-// 4180), or by another character. Its errors name file and line and say what to
-// do.
-package csvfile
+package table
 
 import (
 	"encoding/csv"
@@ -13,8 +10,9 @@ import (
 	"time"
 )
 
-// Reader reads rows.
-type Reader struct {
+// TextReader reads rows of text whose cells are separated by commas (RFC 4180), or by
+// another character. Its errors name file and line and say what to do.
+type TextReader struct {
 	Row  []string // the cells of the row last read; the slice is used again by the next
 	Line int      // the line that it starts on, from 1
 
@@ -29,11 +27,11 @@ type Reader struct {
 	width int // cells of the header, 0 if it was not read
 }
 
-// NewReader returns a Reader of in. Errors begin with where, such as the name of
-// the file. The text is UTF-8, see Plain.
-func NewReader(in io.Reader, where string) *Reader {
+// NewTextReader returns a TextReader of in. Errors begin with where, such as the name of
+// the file. The text is UTF-8, see PlainText.
+func NewTextReader(in io.Reader, where string) *TextReader {
 	limit := &RowLimit{In: in}
-	r := &Reader{where: where, csv: csv.NewReader(limit), in: limit}
+	r := &TextReader{where: where, csv: csv.NewReader(limit), in: limit}
 	r.csv.ReuseRecord = true
 	r.csv.FieldsPerRecord = -1
 	return r
@@ -63,7 +61,7 @@ func (l *RowLimit) Read(b []byte) (int, error) {
 
 // Header reads the first row. All that follow must have as many cells. It returns
 // io.EOF if there is none.
-func (r *Reader) Header() error {
+func (r *TextReader) Header() error {
 	if err := r.Next(); err != nil {
 		return err
 	}
@@ -72,7 +70,7 @@ func (r *Reader) Header() error {
 }
 
 // Next reads the next row. It returns io.EOF after the last.
-func (r *Reader) Next() error {
+func (r *TextReader) Next() error {
 	if r.Separator != 0 {
 		r.csv.Comma = r.Separator
 	}

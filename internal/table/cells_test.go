@@ -1,4 +1,4 @@
-package cells
+package table
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 )
 
 // Cells of a dictionary are null where the row is, and where the word is.
-func TestOfArrowDictionary(t *testing.T) {
+func TestCellsOfArrowDictionary(t *testing.T) {
 	b := array.NewDictionaryBuilder(memory.DefaultAllocator, &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}).(*array.BinaryDictionaryBuilder)
 	for _, s := range []string{"T1", "T2", "T1"} {
 		if err := b.AppendString(s); err != nil {
@@ -18,8 +18,8 @@ func TestOfArrowDictionary(t *testing.T) {
 		}
 	}
 	b.AppendNull()
-	c, ok := OfArrow(b.NewArray())
-	if !ok || c.Kind != Text {
+	c, ok := CellsOfArrow(b.NewArray())
+	if !ok || c.Kind != KindText {
 		t.Fatalf("kind %v, %v", c.Kind, ok)
 	}
 	for row, want := range []string{"T1", "T2", "T1"} {
@@ -32,17 +32,17 @@ func TestOfArrowDictionary(t *testing.T) {
 	}
 }
 
-func TestOfArrowNull(t *testing.T) {
-	c, ok := OfArrow(array.NewNull(2))
-	if !ok || c.Kind != Number || !c.Null(0) || !c.Null(1) {
+func TestCellsOfArrowNull(t *testing.T) {
+	c, ok := CellsOfArrow(array.NewNull(2))
+	if !ok || c.Kind != KindNumber || !c.Null(0) || !c.Null(1) {
 		t.Errorf("a column without values: %v, %v", c.Kind, ok)
 	}
 }
 
 // Times before 1970 are not rounded towards it.
-func TestTime(t *testing.T) {
+func TestCellTime(t *testing.T) {
 	at := time.Date(1850, 3, 1, 12, 0, 0, 5000, time.UTC)
-	c := Column[int]{Kind: Time, Ticks: func(int) int64 { return at.UnixMicro() }, Unit: time.Microsecond}
+	c := CellReader[int]{Kind: KindTime, Ticks: func(int) int64 { return at.UnixMicro() }, Unit: time.Microsecond}
 	if !c.Time(0).Equal(at) || c.Seconds(0) != float64(at.UnixMicro())/1e6 {
 		t.Errorf("%v, %v s", c.Time(0), c.Seconds(0))
 	}

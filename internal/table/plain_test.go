@@ -1,4 +1,4 @@
-package csvfile
+package table
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 )
 
 // Text is the same however it is written, and a note says how that was.
-func TestPlain(t *testing.T) {
+func TestPlainText(t *testing.T) {
 	const text = "Zeit;Kraft [µN]\r\n0;1\r\n0,1;2\r\n"
 	zip := func(s string) string {
 		var b bytes.Buffer
@@ -34,13 +34,13 @@ func TestPlain(t *testing.T) {
 		"with a byte order mark":   {"\xef\xbb\xbf" + text, ""},
 		"UTF-16":                   {in(little), "text in UTF-16"},
 		"UTF-16 without a mark":    {in(big), "text in UTF-16 without a byte order mark"},
-		"Windows-1252":             {in(charmap.Windows1252.NewEncoder()), Guess},
+		"Windows-1252":             {in(charmap.Windows1252.NewEncoder()), guessedEncoding},
 		"gzip":                     {zip(text), "unpacked from gzip"},
 		"gzip of UTF-16":           {zip(in(little)), "unpacked from gzip; text in UTF-16"},
 		"gzip with two members":    {zip(text[:9]) + zip(text[9:]), "unpacked from gzip"},
 		"a character that is long": {strings.Replace(strings.Repeat("x", headSize-1)+"µ", "xx", text, 1), ""},
 	} {
-		out, notes, err := Plain(strings.NewReader(tc.in))
+		out, notes, err := PlainText(strings.NewReader(tc.in))
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -59,7 +59,7 @@ func TestPlain(t *testing.T) {
 		"one byte": {"\x1f\x8b", "is none"},
 		"a bomb":   {zip(strings.Repeat("1,1\n", 8<<20)), "it unpacks to more than 200 times its size"},
 	} {
-		out, _, err := Plain(strings.NewReader(tc.in))
+		out, _, err := PlainText(strings.NewReader(tc.in))
 		if err == nil {
 			_, err = io.ReadAll(out)
 		}
@@ -75,13 +75,13 @@ func TestPlain(t *testing.T) {
 }
 
 // What cannot be read is named for what it is.
-func TestForeign(t *testing.T) {
+func TestForeignFile(t *testing.T) {
 	for head, want := range map[string]string{
 		"PK\x03\x04\x14\x00": "a ZIP archive", "PK\x03\x04\x14\x00\x00\x00\x08\x00[Content_Types].xml": "a workbook", "PK\x03\x04\x14\x00\x00\x00docProps/app.xml": "a workbook", "PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet": "a workbook", "Rar!\x1a\x07\x01": "a RAR archive", "7z\xbc\xaf\x27\x1c": "a 7z archive", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "[\n  {": "JSON", "[0.5, 1]": "JSON", "\xef\xbb\xbf{": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
 		"x.csv" + strings.Repeat("\x00", 252) + "ustar\x0000": "a tar archive", "x.csv" + strings.Repeat("\x00", 252) + "ustar  \x00": "a tar archive", strings.Repeat("1,2\n", 64) + "\nustar,3\n": "",
 		"time,ax\n": "", "[s],[g]\n0,1\n": "", "% time ax\n0 1\n": "", "": "",
 	} {
-		what, remedy := Foreign([]byte(head))
+		what, remedy := ForeignFile([]byte(head))
 		if (what == "") != (want == "") || !strings.Contains(what, want) || (what == "") != (remedy == "") {
 			t.Errorf("%q is %q: %q, want %q", head, what, remedy, want)
 		}
@@ -94,7 +94,7 @@ func FuzzPlain(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		out, notes, err := Plain(bytes.NewReader(in))
+		out, notes, err := PlainText(bytes.NewReader(in))
 		if err != nil {
 			return
 		}
