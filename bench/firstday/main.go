@@ -23,7 +23,7 @@ import (
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			_, err := io.WriteString(stdout, p.markdown())
 			return err
 		}
-		return atomicfile.Write(*out, []byte(p.markdown()))
+		return config.WriteFile(*out, []byte(p.markdown()))
 	}
 	return fmt.Errorf("%q: say splits or page", args[0])
 }

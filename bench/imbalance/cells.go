@@ -18,7 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/flank-tcm/flank/bench/columns"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -162,7 +162,7 @@ func writeCells(path string, cells []Cell) error {
 	for _, c := range cells {
 		b.WriteString(c.line())
 	}
-	return atomicfile.Write(path, b.Bytes())
+	return config.WriteFile(path, b.Bytes())
 }
 
 // Exact rounds a mean to nine digits, more than cells have: what is equal is a tie
@@ -286,7 +286,7 @@ func (s *store) note(file string, columns []string, now map[string]string, of fu
 		}
 		noted[name] = now[name]
 	}
-	return atomicfile.WriteTo(path, func(out io.Writer) error {
+	return config.WriteFileTo(path, func(out io.Writer) error {
 		lines := [][]string{columns}
 		for _, name := range slices.Sorted(maps.Keys(noted)) {
 			lines = append(lines, []string{name, noted[name]})

@@ -30,7 +30,7 @@ import (
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
@@ -82,11 +82,11 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "%d classes, seed %d: %v\n", classes, seed+1, time.Since(began).Round(time.Second))
 		}
 	}
-	return atomicfile.Write(*out, []byte(page(cells)))
+	return config.WriteFile(*out, []byte(page(cells)))
 }
 
 func saveCells(file string, cells []cell) error {
-	return atomicfile.WriteTo(file, func(out io.Writer) error {
+	return config.WriteFileTo(file, func(out io.Writer) error {
 		lines := json.NewEncoder(out)
 		for _, c := range cells {
 			if err := lines.Encode(c); err != nil {

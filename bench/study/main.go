@@ -26,7 +26,7 @@ import (
 
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/imbalance"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 func main() { command.Main("study", run) }
@@ -90,7 +90,7 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(plan.Dir, "drill.md"), []byte(imbalance.DrillPage(cells)))
+	return config.WriteFile(filepath.Join(plan.Dir, "drill.md"), []byte(imbalance.DrillPage(cells)))
 }
 
 func write(keel, dir string, stderr io.Writer) error {

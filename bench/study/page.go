@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/bench/imbalance"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/internal/train/study"
 )
@@ -71,7 +71,7 @@ func Write(dir string, in Input) error {
 		return err
 	}
 	for name, text := range files {
-		if err := atomicfile.Write(filepath.Join(dir, name), text); err != nil {
+		if err := config.WriteFile(filepath.Join(dir, name), text); err != nil {
 			return err
 		}
 	}

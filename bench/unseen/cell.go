@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/study/stat"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -180,7 +180,7 @@ func openLog(path string, again []string) (*cellLog, error) {
 	for _, c := range cs {
 		l.done[c.key()] = true
 	}
-	if err := atomicfile.WriteTo(path, func(out io.Writer) error { return writeCells(out, ownHeader, cs) }); err != nil {
+	if err := config.WriteFileTo(path, func(out io.Writer) error { return writeCells(out, ownHeader, cs) }); err != nil {
 		return nil, err
 	}
 	l.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/columns"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -287,7 +287,7 @@ func (s *set) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	err := atomicfile.WriteTo(filepath.Join(folder, s.Name+".csv"), func(out io.Writer) error {
+	err := config.WriteFileTo(filepath.Join(folder, s.Name+".csv"), func(out io.Writer) error {
 		lines := [][]string{append([]string{"tool", "faulty", "wear"}, s.table.Columns...)}
 		for i := range s.table.Rows() {
 			r := s.table.Row(i)
@@ -306,7 +306,7 @@ func (s *set) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(folder, s.Name+".json"), append(text, '\n'))
+	return config.WriteFile(filepath.Join(folder, s.Name+".json"), append(text, '\n'))
 }
 
 // number writes v so that it is read again exactly; nothing for NaN.

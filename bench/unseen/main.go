@@ -24,7 +24,7 @@ import (
 
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 func main() { command.Main("unseen", run) }
@@ -60,20 +60,20 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest)))
+		return config.WriteFile(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest)))
 	case "rounded":
-		return atomicfile.WriteTo(*out, func(out io.Writer) error {
+		return config.WriteFileTo(*out, func(out io.Writer) error {
 			return roundAll(ctx, *tables, names, *protocols, command.List(*redo), *seeds, out)
 		})
 	case "simple":
-		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
+		return config.WriteFileTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
 	case "page":
 		cs, err := loadCells(*cells)
 		if err != nil {
 			return err
 		}
 		p := newPage(cs)
-		if err := atomicfile.Write(*out, []byte(p.markdown())); err != nil || *readme == "" {
+		if err := config.WriteFile(*out, []byte(p.markdown())); err != nil || *readme == "" {
 			return err
 		}
 		return document.Replace(*readme, "unseen", p.readme())

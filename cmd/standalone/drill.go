@@ -13,7 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
@@ -118,7 +118,7 @@ func (p *plant) train(ctx context.Context) error {
 		return err
 	}
 	bar.Close()
-	if err := report.Save(filepath.Join(p.DataDir, "model.report"), atomicfile.Write); err != nil {
+	if err := report.Save(filepath.Join(p.DataDir, "model.report"), config.WriteFile); err != nil {
 		return err
 	}
 	if err := m.Save(p.modelPath()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/flank-tcm/flank/cmd/internal/pages"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/monitor"
@@ -100,7 +100,7 @@ func (p *plant) ownToken() (token credential.Secret, login string, err error) {
 		return token, "", fmt.Errorf("--data-dir: %w", err)
 	}
 	text := credential.NewToken()
-	if err := atomicfile.WritePrivate(token.File, []byte(text+"\n")); err != nil {
+	if err := config.WritePrivateFile(token.File, []byte(text+"\n")); err != nil {
 		return token, "", fmt.Errorf("--data-dir: %w", err)
 	}
 	return token, fmt.Sprintf("         token to answer alarms: %s (kept in %s)\n", text, token.File), nil

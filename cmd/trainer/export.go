@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train/export"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -38,7 +38,7 @@ func (f *exportCommand) Run(out cli.Output) error {
 		return err
 	}
 	path := cmp.Or(f.Out, nextTo(f.Model, "."+f.Format))
-	if err := atomicfile.Write(path, b); err != nil {
+	if err := config.WriteFile(path, b); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
 	}
 	fmt.Fprintf(out.Stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Describe(), float64(len(b))/1000)

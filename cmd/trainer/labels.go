@@ -8,7 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train"
 )
 
@@ -55,7 +55,7 @@ func (f *labelsCheckCommand) show(l *card.Labels, out cli.Output) error {
 		return err
 	}
 	if f.Plot != "" {
-		if err := atomicfile.Write(f.Plot, l.SVG()); err != nil {
+		if err := config.WriteFile(f.Plot, l.SVG()); err != nil {
 			return fmt.Errorf("--plot: %w", err)
 		}
 		fmt.Fprintf(out.Stdout, "\nplot     %s\n", f.Plot)

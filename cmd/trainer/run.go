@@ -13,7 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -163,7 +163,7 @@ func (f *fitCommand) fitFirstDay(ctx context.Context, job train.Job, out cli.Out
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(report.Save(nextTo(f.Model, ".report"), atomicfile.Write), m.Save(f.Model)); err != nil {
+	if err := errors.Join(report.Save(nextTo(f.Model, ".report"), config.WriteFile), m.Save(f.Model)); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
@@ -238,7 +238,7 @@ func nextTo(path, ending string) string { return strings.TrimSuffix(path, filepa
 
 // saveModel writes a model to path, with its card and its report next to it.
 func saveModel(m *model.Model, report *card.Report, path string) error {
-	if err := report.Save(nextTo(path, ".report"), atomicfile.Write); err != nil {
+	if err := report.Save(nextTo(path, ".report"), config.WriteFile); err != nil {
 		return err
 	}
 	return m.Save(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train"
 )
 
@@ -52,7 +52,7 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := cli.PrintJSON(&text, r); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.Out, text.Bytes()); err != nil {
+	if err := config.WriteFile(f.Out, text.Bytes()); err != nil {
 		return fmt.Errorf("--out %s: %w", f.Out, err)
 	}
 	if _, err := point.Remove(); err != nil {

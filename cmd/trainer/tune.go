@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/tune"
@@ -89,14 +88,14 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 // save writes the curve and the figures next to the file of the model, and prints what was chosen.
 func save(out cli.Output, path string, m *model.Model, scored *train.Scored, choice *tune.Choice) error {
 	base := nextTo(path, ".tune")
-	if err := atomicfile.Write(base+".svg", choice.Plot().SVG()); err != nil {
+	if err := config.WriteFile(base+".svg", choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	figures, err := json.MarshalIndent(choice.Saved(m.ID()), "", "  ")
 	if err != nil {
 		panic("trainer tune: " + err.Error()) // figures are finite
 	}
-	if err := atomicfile.Write(base+".json", append(figures, '\n')); err != nil {
+	if err := config.WriteFile(base+".json", append(figures, '\n')); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), card.RuleOf(m), scored.Windows, originOf(scored))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
@@ -99,14 +99,14 @@ func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*ask
 		c.Contests = append(c.Contests, *contest)
 	}
 	report.Against = c.Contests
-	if err := report.Save(nextTo(f.Model, ".report"), atomicfile.Write); err != nil {
+	if err := report.Save(nextTo(f.Model, ".report"), config.WriteFile); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	return c, atomicfile.Write(nextTo(f.Model, ".watch.json"), append(text, '\n'))
+	return c, config.WriteFile(nextTo(f.Model, ".watch.json"), append(text, '\n'))
 }
 
 // before returns what an earlier run made of the same labels, if its file and its model are there; else nil.
@@ -190,11 +190,11 @@ func (f *watchCommand) wasOnTrial(ctx context.Context, m *asked, id string) (boo
 // sumOf returns the checksum of what a candidate follows from, but for the windows that Kafka and files have.
 func (f *watchCommand) sumOf(due []*asked, d *dataset) (string, error) {
 	h := sha256.New()
-	config, err := json.Marshal(&d.Config)
+	settings, err := json.Marshal(&d.Config)
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(h, "%s\n%+v\n", config, d.Wear)
+	fmt.Fprintf(h, "%s\n%+v\n", settings, d.Wear)
 	fmt.Fprintf(h, "%q %q %q %q %q %q %q %q %q %q %v\n", f.Source, f.Since.Text, f.Until.Text, f.Data, f.Table, f.More, f.Ignore, f.Keep, f.Layout, cmp.Or(f.Machine, noMachine), f.Start)
 	for _, m := range due {
 		fmt.Fprintf(h, "%s %s %s\n", m.For, m.Layout, m.Champion)

@@ -114,7 +114,7 @@ func (r *FirstDay) lines() (rows [][]string) {
 	return rows
 }
 
-// Save writes the card to base.html and the report for programs to base.json, each whole, as atomicfile.Write does.
+// Save writes the card to base.html and the report for programs to base.json, each whole, as config.WriteFile does.
 func (r *FirstDay) Save(base string, write func(path string, b []byte) error) error {
 	return saveCard(base, write, r, cardHead{Model: r.Model, Label: r.meaning(), Job: r.Job}, r.page().Sections)
 }

@@ -1,5 +1,6 @@
 // Package config reads configuration files: YAML in which an unknown key is an
-// error, and errors that name file, line and key.
+// error, and errors that name file, line and key. It writes files that are there
+// whole or not at all, also when the program or the machine dies meanwhile.
 package config
 
 import (

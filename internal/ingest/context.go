@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
@@ -44,7 +44,7 @@ func writeControl(path string, c control) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.WriteData(path, text)
+	return config.WriteDataFile(path, text)
 }
 
 // contextRequest is the body of a request to /v1/context: which machine, and what

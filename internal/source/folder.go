@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Folder watches a folder for recordings. A file is taken once it is complete:
@@ -290,7 +290,7 @@ func (f *Folder) Done(path string, windows uint64, problem error) error {
 	if err != nil {
 		return fmt.Errorf("source: folder: %w", err)
 	}
-	if err := atomicfile.WriteData(f.journal, text); err != nil {
+	if err := config.WriteDataFile(f.journal, text); err != nil {
 		return fmt.Errorf("source: folder: what was taken cannot be noted: %w", err)
 	}
 	return nil

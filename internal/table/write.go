@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -62,11 +62,11 @@ func (h Head) Save(path string, each func(visit func(Row) error) error) error {
 	if err != nil {
 		return err
 	}
-	err = atomicfile.WriteTo(path, func(w io.Writer) error { return h.write(w, ext, each) })
+	err = config.WriteFileTo(path, func(w io.Writer) error { return h.write(w, ext, each) })
 	if err == nil && ext == ".csv" && h.Meta != "" {
 		var text bytes.Buffer
 		if err = json.Indent(&text, []byte(h.Meta), "", "  "); err == nil {
-			err = atomicfile.Write(MetaPath(path), append(text.Bytes(), '\n'))
+			err = config.WriteFile(MetaPath(path), append(text.Bytes(), '\n'))
 		}
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // checkpoint is a folder that keeps networks until the model is complete: networks that
@@ -43,7 +43,7 @@ func OpenCheckpoint(dir string, every time.Duration, now func() time.Time) (*che
 	return &checkpoint{dir: dir, every: every, now: now, used: make(map[string]bool)}, nil
 }
 
-// RemoveUnfinished removes what atomicfile.Write left of the files that pattern
+// RemoveUnfinished removes what config.WriteFile left of the files that pattern
 // names when it was cut off.
 func RemoveUnfinished(pattern string) error {
 	dir, base := filepath.Split(pattern)
@@ -89,7 +89,7 @@ func (c *checkpoint) Save(name string, data []byte) error {
 	c.used[c.path(name)] = true
 	c.mu.Unlock()
 	sum := sha256.Sum256(data)
-	return atomicfile.Write(c.path(name), append(sum[:], data...))
+	return config.WriteFile(c.path(name), append(sum[:], data...))
 }
 
 // Watch implements classify.Checkpoints.

@@ -20,7 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	if err := m.Save(filepath.Join(dir, "m.flank")); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Save(filepath.Join(dir, "m.report"), atomicfile.Write); err != nil {
+	if err := r.Save(filepath.Join(dir, "m.report"), config.WriteFile); err != nil {
 		t.Fatal(err)
 	}
 	if m, err = model.Load(filepath.Join(dir, "m.flank")); err != nil {

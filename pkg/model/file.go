@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -420,7 +420,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.WriteData(path, b); err != nil {
+	if err := config.WriteDataFile(path, b); err != nil {
 		return fmt.Errorf("model: save: %w", err)
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
 // Role says what a person may do. The empty Role may do nothing.
@@ -271,7 +270,7 @@ func writePeople(file string, all []entry) error {
 	for _, e := range all {
 		fmt.Fprintf(&b, "  - {name: %s, role: %s, token: %q}\n", config.Text(e.Name), e.Role, e.Token)
 	}
-	if err := atomicfile.WritePrivate(file, b.Bytes()); err != nil {
+	if err := config.WritePrivateFile(file, b.Bytes()); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil

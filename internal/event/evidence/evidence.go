@@ -25,7 +25,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -133,7 +133,7 @@ func (s *Store) Write(name string, codec *window.Codec, f Facts, each func(add f
 	view := newEnvelope(codec.Layout(), f)
 	covered := f.From
 	path := filepath.Join(s.dir, name)
-	err := atomicfile.WriteDataTo(path+".arrow", func(w io.Writer) error {
+	err := config.WriteDataFileTo(path+".arrow", func(w io.Writer) error {
 		size := new(counter)
 		out := codec.NewFileWriter(io.MultiWriter(w, sum, size), f.metadata()...)
 		err := each(func(w *window.Window) error {
@@ -165,7 +165,7 @@ func (s *Store) Write(name string, codec *window.Codec, f Facts, each func(add f
 	if err != nil {
 		panic("evidence: Write: " + err.Error()) // it holds finite numbers only
 	}
-	if err := atomicfile.WriteData(path+".json", text); err != nil {
+	if err := config.WriteDataFile(path+".json", text); err != nil {
 		os.Remove(path + ".arrow")
 		return Kept{}, fmt.Errorf("evidence: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -306,7 +306,7 @@ func (s *Setting) keep(k kept) error {
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
-	if err := atomicfile.WriteData(s.path, text); err != nil {
+	if err := config.WriteDataFile(s.path, text); err != nil {
 		return fmt.Errorf("feed: what tool is in use cannot be noted: %w", err)
 	}
 	s.now, s.lives, s.by = k.inUse, k.Lives, k.By

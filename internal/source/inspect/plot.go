@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/report"
 )
 
@@ -50,7 +50,7 @@ func (s *Summary) Plot(path string, names []string) (left int, err error) {
 		panels, drawn = append(panels, p), append(drawn, c.Name)
 	}
 	svg := report.Panels(filepath.Base(s.Path), "Channels "+strings.Join(drawn, ", ")+", one below another.", 1, 1060, 100, panels)
-	if err := atomicfile.Write(path, svg); err != nil {
+	if err := config.WriteFile(path, svg); err != nil {
 		return 0, fmt.Errorf("plot: %w", err)
 	}
 	return left, nil
@@ -101,7 +101,7 @@ func (h *Holes) Plot(path string, captions [2]string) error {
 		panels = append(panels, t.panel())
 	}
 	svg := report.Panels("", "Two holes of "+filepath.Base(h.Path)+", channel "+h.Channel.Name+": waveforms, spectra and features.", 2, 444, 190, panels)
-	if err := atomicfile.Write(path, svg); err != nil {
+	if err := config.WriteFile(path, svg); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil

@@ -26,7 +26,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -422,7 +422,7 @@ func (r *run) save(n name, dir string, k *kind, m meta, each func(func([]table.C
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.WriteTo(path, func(w io.Writer) error {
+	return config.WriteFileTo(path, func(w io.Writer) error {
 		count := &counter{Writer: w}
 		out := table.NewSheetWriter(count, "sheet", k.columns)
 		out.Sum = sha256.New()

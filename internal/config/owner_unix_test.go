@@ -1,6 +1,6 @@
 //go:build unix
 
-package atomicfile
+package config
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestPrivateFileKeepsItsOwner(t *testing.T) {
 	if err := os.Chown(path, 1234, 1234); err != nil {
 		t.Fatal(err)
 	}
-	if err := WritePrivate(path, []byte("again")); err != nil {
+	if err := WritePrivateFile(path, []byte("again")); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != 1234 {
@@ -41,7 +41,7 @@ func TestPrivateFileKeepsItsGroup(t *testing.T) {
 			tc.gid = os.Getegid()
 		}
 		path := filepath.Join(t.TempDir(), "secret")
-		if err := errors.Join(os.WriteFile(path, []byte("one"), 0o600), os.Chown(path, os.Geteuid(), tc.gid), os.Chmod(path, tc.mode), WritePrivate(path, []byte("again"))); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte("one"), 0o600), os.Chown(path, os.Geteuid(), tc.gid), os.Chmod(path, tc.mode), WritePrivateFile(path, []byte("again"))); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(path)

@@ -1,6 +1,4 @@
-// Package atomicfile writes files that are there whole or not at all, also when
-// the program or the machine dies meanwhile.
-package atomicfile
+package config
 
 import (
 	"bufio"
@@ -9,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path by one that holds b.
-func Write(path string, b []byte) error {
-	return WriteTo(path, bytesOf(b))
+// WriteFile replaces the file at path by one that holds b.
+func WriteFile(path string, b []byte) error {
+	return WriteFileTo(path, bytesOf(b))
 }
 
 func bytesOf(b []byte) func(io.Writer) error {
@@ -21,18 +19,18 @@ func bytesOf(b []byte) func(io.Writer) error {
 	}
 }
 
-// WriteTo replaces the file at path by what fill writes: first next to its place, then
+// WriteFileTo replaces the file at path by what fill writes: first next to its place, then
 // synced and renamed. If fill fails, its error is returned and the file stays
 // what it was.
-func WriteTo(path string, fill func(io.Writer) error) error {
-	return write(path, fill, func(f *os.File) error { return f.Chmod(0o644) })
+func WriteFileTo(path string, fill func(io.Writer) error) error {
+	return replaceFile(path, fill, func(f *os.File) error { return f.Chmod(0o644) })
 }
 
-// WritePrivate is Write for a file that only its owner may read. A file that is there
+// WritePrivateFile is WriteFile for a file that only its owner may read. A file that is there
 // keeps its owner, also if the administrator replaces it. One that only its group may read
 // too keeps that group.
-func WritePrivate(path string, b []byte) error {
-	return write(path, bytesOf(b), func(f *os.File) error {
+func WritePrivateFile(path string, b []byte) error {
+	return replaceFile(path, bytesOf(b), func(f *os.File) error {
 		mode := os.FileMode(0o600)
 		if info, err := os.Stat(path); err == nil {
 			shared := info.Mode()&0o047 == 0o040
@@ -47,19 +45,19 @@ func WritePrivate(path string, b []byte) error {
 	})
 }
 
-// WriteData is Write for a plant's data, such as models and waveforms: only the user of this program
+// WriteDataFile is WriteFile for a plant's data, such as models and waveforms: only the user of this program
 // may read it.
-func WriteData(path string, b []byte) error {
-	return WriteDataTo(path, bytesOf(b))
+func WriteDataFile(path string, b []byte) error {
+	return WriteDataFileTo(path, bytesOf(b))
 }
 
-// WriteDataTo is WriteTo, with the rights of WriteData.
-func WriteDataTo(path string, fill func(io.Writer) error) error {
-	return write(path, fill, func(f *os.File) error { return f.Chmod(0o600) })
+// WriteDataFileTo is WriteFileTo, with the rights of WriteDataFile.
+func WriteDataFileTo(path string, fill func(io.Writer) error) error {
+	return replaceFile(path, fill, func(f *os.File) error { return f.Chmod(0o600) })
 }
 
-// write replaces the file at path by what fill writes. permit sets who may read it.
-func write(path string, fill func(io.Writer) error, permit func(*os.File) error) (err error) {
+// replaceFile replaces the file at path by what fill writes. permit sets who may read it.
+func replaceFile(path string, fill func(io.Writer) error, permit func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package atomicfile
+package config
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 func TestWriteTo(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if err := Write(path, []byte("first")); err != nil {
+	if err := WriteFile(path, []byte("first")); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	err := WriteTo(path, func(w io.Writer) error {
+	err := WriteFileTo(path, func(w io.Writer) error {
 		if _, err := w.Write([]byte("half")); err != nil {
 			return err
 		}
@@ -36,11 +36,11 @@ func TestWriteTo(t *testing.T) {
 		}
 	}
 	holds("first")
-	if err := Write(path, []byte("second")); err != nil {
+	if err := WriteFile(path, []byte("second")); err != nil {
 		t.Fatal(err)
 	}
 	holds("second")
-	if err := Write(filepath.Join(dir, "absent", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteFile(filepath.Join(dir, "absent", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -51,7 +51,7 @@ func TestWritePrivate(t *testing.T) {
 	if err := os.WriteFile(path, []byte("open"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := WritePrivate(path, []byte("secret")); err != nil {
+	if err := WritePrivateFile(path, []byte("secret")); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -67,7 +67,7 @@ func TestWriteData(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "model.flank")
 	for range 2 {
-		if err := WriteData(path, []byte("model")); err != nil {
+		if err := WriteDataFile(path, []byte("model")); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
