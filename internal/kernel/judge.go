@@ -1,16 +1,16 @@
 package kernel
 
-// JudgedRows is the number of rows that Judge takes.
-const JudgedRows = 256
+// judgedRows is the number of rows that judge takes.
+const judgedRows = 256
 
-// Judge returns how many rows of the given class are decided for it with the
+// judge returns how many rows of the given class are decided for it with the
 // weights w, one for each of K classes, and the sum of their shares. Weights and
-// posteriors are not negative. p is K×JudgedRows: p[j*JudgedRows+i] is the
+// posteriors are not negative. p is K×judgedRows: p[j*judgedRows+i] is the
 // posterior of class j of row i. With v_j = w_j·p_j a row is decided for its
 // class c if v_c is above all v_j of the classes before and not below the v_j of
 // the classes after; its share is v_c / Σ v_j, or next to 0 if the sum is 0.
-func Judge(p, w []float32, class int) (right int, share float32) {
-	check(len(p) == len(w)*JudgedRows, "Judge: length of p")
+func judge(p, w []float32, class int) (right int, share float32) {
+	check(len(p) == len(w)*judgedRows, "Judge: length of p")
 	check(class >= 0 && class < len(w), "Judge: class")
 	return active.judge(p, w, class)
 }
@@ -21,16 +21,16 @@ const leastSum = 1e-30
 // judgeGo adds shares in 16 lanes, as the vector families do.
 func judgeGo(p, w []float32, class int) (right int, share float32) {
 	var sum [lanes]float32
-	for row := range JudgedRows {
-		own := w[class] * p[class*JudgedRows+row]
+	for row := range judgedRows {
+		own := w[class] * p[class*judgedRows+row]
 		before, after, all := float32(-1), float32(0), own
 		for j, v := range w[:class] {
-			v *= p[j*JudgedRows+row]
+			v *= p[j*judgedRows+row]
 			before = max(before, v)
 			all += v
 		}
 		for j := class + 1; j < len(w); j++ {
-			v := w[j] * p[j*JudgedRows+row]
+			v := w[j] * p[j*judgedRows+row]
 			after = max(after, v)
 			all += v
 		}

@@ -12,13 +12,13 @@ func TestJudge(t *testing.T) {
 	eachFamily(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 3))
 		for k := 1; k <= 12; k++ {
-			p, w := make([]float32, k*JudgedRows), make([]float32, k)
+			p, w := make([]float32, k*judgedRows), make([]float32, k)
 			for i := range p {
 				p[i] = float32(rng.IntN(4)) / 4 // many ties
-				if i%JudgedRows > 100 {
+				if i%judgedRows > 100 {
 					p[i] = rng.Float32()
 				}
-				if i%JudgedRows > 250 {
+				if i%judgedRows > 250 {
 					p[i] = 0
 				}
 			}
@@ -28,10 +28,10 @@ func TestJudge(t *testing.T) {
 			for class := range k {
 				var want int
 				var wantShare float64
-				for row := range JudgedRows {
+				for row := range judgedRows {
 					best, most, sum := 0, float32(0), float64(0)
 					for j := range k {
-						v := w[j] * p[j*JudgedRows+row]
+						v := w[j] * p[j*judgedRows+row]
 						sum += float64(v)
 						if v > most {
 							best, most = j, v
@@ -41,10 +41,10 @@ func TestJudge(t *testing.T) {
 						want++
 					}
 					if sum > 0 {
-						wantShare += float64(w[class]*p[class*JudgedRows+row]) / sum
+						wantShare += float64(w[class]*p[class*judgedRows+row]) / sum
 					}
 				}
-				right, share := Judge(p, w, class)
+				right, share := judge(p, w, class)
 				if right != want || math.Abs(float64(share)-wantShare) > 1e-4 {
 					t.Fatalf("class %d of %d: %d right, shares %v, want %d and %v", class, k, right, share, want, wantShare)
 				}
@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 
 func BenchmarkJudge(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	p, w := make([]float32, 10*JudgedRows), make([]float32, 10)
+	p, w := make([]float32, 10*judgedRows), make([]float32, 10)
 	for i := range p {
 		p[i] = rng.Float32()
 	}
@@ -67,8 +67,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	eachFamilyBench(b, func(b *testing.B) {
 		for b.Loop() {
-			Judge(p, w, 4)
+			judge(p, w, 4)
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/JudgedRows, "ns/row")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/judgedRows, "ns/row")
 	})
 }

@@ -5,7 +5,7 @@ package kernel
 type Posteriors struct {
 	k       int
 	counts  []int
-	classes [][]float32 // of the rows of each class: blocks of K×JudgedRows, rows of zeros at the end
+	classes [][]float32 // of the rows of each class: blocks of K×judgedRows, rows of zeros at the end
 }
 
 // NewPosteriors copies the posteriors, N×K, of rows whose classes are y. Of each class
@@ -20,8 +20,8 @@ func NewPosteriors(k int, posterior []float64, y []int, most int) *Posteriors {
 		if most > 0 {
 			n = min(n, most)
 		}
-		blocks := (n + JudgedRows - 1) / JudgedRows
-		r.classes[class] = make([]float32, blocks*k*JudgedRows)
+		blocks := (n + judgedRows - 1) / judgedRows
+		r.classes[class] = make([]float32, blocks*k*judgedRows)
 	}
 	seen := make([]int, k)
 	for i, label := range y {
@@ -31,9 +31,9 @@ func NewPosteriors(k int, posterior []float64, y []int, most int) *Posteriors {
 			continue
 		}
 		at := r.counts[label]
-		block := r.classes[label][at/JudgedRows*k*JudgedRows:]
+		block := r.classes[label][at/judgedRows*k*judgedRows:]
 		for j, p := range posterior[i*k : (i+1)*k] {
-			block[j*JudgedRows+at%JudgedRows] = float32(p)
+			block[j*judgedRows+at%judgedRows] = float32(p)
 		}
 		r.counts[label]++
 	}
@@ -54,11 +54,11 @@ func (r *Posteriors) Count(t []Tally, weights [][]float64) {
 		clear(t[i].Right)
 		clear(t[i].Share)
 	}
-	size := r.k * JudgedRows
+	size := r.k * judgedRows
 	for class, blocks := range r.classes {
 		for ; len(blocks) > 0; blocks = blocks[size:] {
 			for i := range t {
-				right, share := Judge(blocks[:size], w[i*r.k:(i+1)*r.k], class)
+				right, share := judge(blocks[:size], w[i*r.k:(i+1)*r.k], class)
 				t[i].Right[class] += right
 				t[i].Share[class] += float64(share)
 			}
@@ -66,7 +66,7 @@ func (r *Posteriors) Count(t []Tally, weights [][]float64) {
 		n := r.counts[class]
 		for i := range t {
 			if class == 0 { // rows of zeros tie, and ties are decided for class 0
-				t[i].Right[0] -= (JudgedRows - n%JudgedRows) % JudgedRows
+				t[i].Right[0] -= (judgedRows - n%judgedRows) % judgedRows
 			}
 			t[i].Share[class] /= float64(max(n, 1))
 		}

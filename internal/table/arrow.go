@@ -22,7 +22,7 @@ const (
 // arrowTypes are the types of columns.
 var arrowTypes = map[SheetKind]arrow.DataType{
 	SheetText: arrow.BinaryTypes.String, SheetUnique: arrow.BinaryTypes.String, SheetTime: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
-	SheetInt32: arrow.PrimitiveTypes.Int32, SheetNumber: arrow.PrimitiveTypes.Float64, SheetSingle: arrow.PrimitiveTypes.Float32,
+	sheetInt32: arrow.PrimitiveTypes.Int32, SheetNumber: arrow.PrimitiveTypes.Float64, SheetSingle: arrow.PrimitiveTypes.Float32,
 }
 
 // WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)

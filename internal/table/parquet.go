@@ -31,7 +31,7 @@ func (p *parquetWriter) write(facts []value, features []float32) error {
 			cell = parquet.ByteArrayValue([]byte(v.text))
 		case v.kind == isTime:
 			cell = IntegerCell(v.time.UnixNano())
-		case v.kind == isNumber && p.columns[i].Kind == SheetInt32:
+		case v.kind == isNumber && p.columns[i].Kind == sheetInt32:
 			cell = parquet.Int32Value(int32(v.number))
 		case v.kind == isNumber:
 			cell = NumberCell(v.number)

@@ -23,7 +23,7 @@ const (
 	SheetText    SheetKind = iota // that repeats itself
 	SheetUnique                   // text that does not
 	SheetInteger                  // of 64 bits
-	SheetInt32                    // of 32 bits
+	sheetInt32                    // of 32 bits
 	SheetNumber                   // of 64 bits
 	SheetSingle                   // of 32 bits
 	SheetTime                     // nanoseconds since 1970, UTC
@@ -39,7 +39,7 @@ type SheetColumn struct {
 // nodes are the columns of each kind.
 var nodes = map[SheetKind]parquet.Node{
 	SheetText: parquet.Encoded(parquet.String(), &parquet.RLEDictionary), SheetUnique: parquet.String(), SheetTime: parquet.Timestamp(parquet.Nanosecond),
-	SheetInteger: parquet.Leaf(parquet.Int64Type), SheetInt32: parquet.Leaf(parquet.Int32Type), SheetNumber: parquet.Leaf(parquet.DoubleType), SheetSingle: parquet.Leaf(parquet.FloatType),
+	SheetInteger: parquet.Leaf(parquet.Int64Type), sheetInt32: parquet.Leaf(parquet.Int32Type), SheetNumber: parquet.Leaf(parquet.DoubleType), SheetSingle: parquet.Leaf(parquet.FloatType),
 }
 
 func (c SheetColumn) node() parquet.Node {

@@ -37,7 +37,7 @@ func MetaPath(path string) string { return path + ".flank.json" }
 // columns returns all columns in the order in which they are written: names as text, start as a timestamp in nanoseconds, class as a
 // whole number, or as text if any class has a name, wear and numbers of details as numbers of 64 bits and features of 32.
 func (h Head) columns() (all []SheetColumn) {
-	class := SheetInt32
+	class := sheetInt32
 	if h.Named {
 		class = SheetText
 	}
