@@ -28,8 +28,10 @@ func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]st
 // RecordsIn does for the machines whose records are in a partition what Records does for all.
 func RecordsIn(ctx context.Context, cfg bus.Config, group string, partition int) (map[string][]state.Record, error) {
 	last := make(lastRecords)
-	err := bus.ReadFrom(ctx, cfg, bus.TopicState, partition, bus.FirstOffset, false, last.take)
-	return last.machines(group), err
+	if err := bus.ReadFrom(ctx, cfg, bus.TopicState, partition, bus.FirstOffset, false, last.take); err != nil {
+		return nil, fmt.Errorf("history: state: %w", err)
+	}
+	return last.machines(group), nil
 }
 
 // RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.

@@ -209,7 +209,7 @@ func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]strin
 func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
 	records, err := history.RecordsIn(ctx, cfg, group, partition)
 	if err != nil {
-		return nil, nil, fmt.Errorf("history: state: %w", err)
+		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		sum, err := machine.Summarise(records[name])
