@@ -82,3 +82,6 @@ require (
 	golang.org/x/xerrors v0.0.0-20220907171357-04be3eba64a2 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
+
+// What it is for, and why: third_party/go-json/json.go.
+replace github.com/goccy/go-json => ./third_party/go-json

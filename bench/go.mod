@@ -39,3 +39,5 @@ require (
 )
 
 replace github.com/flank-tcm/flank => ../
+
+replace github.com/goccy/go-json => ../third_party/go-json
