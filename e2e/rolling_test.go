@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -93,7 +92,7 @@ func (h *rolling) fillState(mb int) {
 	h.t.Helper()
 	keys := make(map[int]string)
 	for i := 0; len(keys) < rollingPartitions; i++ {
-		key := state.Key{Group: "another", Machine: fmt.Sprint("acme/spore/bay9/line1/mill", i)}.String()
+		key := event.StateKey{Group: "another", Machine: fmt.Sprint("acme/spore/bay9/line1/mill", i)}.String()
 		keys[bus.PartitionOf(key, rollingPartitions)] = key
 	}
 	const each = 1 << 10

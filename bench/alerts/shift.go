@@ -11,7 +11,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
@@ -460,7 +459,7 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		w := c.Window
 		w.Epoch, w.Seq = 1, seq
 		extractor.Extract(w, features)
-		d := watched.Apply(machine.Window{Features: features, Offset: state.Offset{At: int64(seq)}, At: w.End(), Now: w.End()})
+		d := watched.Apply(machine.Window{Features: features, Offset: event.Offset{At: int64(seq)}, At: w.End(), Now: w.End()})
 		class, known := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
 		r.moments = append(r.moments, moment{
 			end: w.End(), tool: stayOf[w.Tool], faulty: known && class > 0, wear: c.Truth.VBMaxUM, phase: c.Truth.Phase,

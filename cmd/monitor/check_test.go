@@ -12,7 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/event/state"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	defer p.Close()
 	put := func(value string) {
 		t.Helper()
-		key := state.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String()
+		key := event.StateKey{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String()
 		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: key, Route: "acme/line1/drill", Value: []byte(value)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestCheckMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	judge := func(name string, offsets ...state.Offset) {
+	judge := func(name string, offsets ...event.Offset) {
 		t.Helper()
 		m, err := machine.New(name, &machine.Settings{Group: "tcm-monitor", Alarm: alarm.Default}, machine.NewModel(trained), time.Now())
 		if err != nil {
@@ -144,7 +144,7 @@ func TestCheckMode(t *testing.T) {
 			t.Errorf("%s of windows a day, want %s and %q\n%s", got, want, mode, out.String())
 		}
 	}
-	first, then, edge := state.Offset{}, state.Offset{At: 1}, state.Offset{Features: true}
+	first, then, edge := event.Offset{}, event.Offset{At: 1}, event.Offset{Features: true}
 	judge("acme/line1/a", first, then)
 	judge("acme/line1/b", edge, first, then)
 	judge("acme/line1/c", then, edge)

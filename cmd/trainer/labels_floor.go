@@ -14,7 +14,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
@@ -108,8 +107,8 @@ func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
 			Life     string `json:"life"`
 			Declared string `json:"declared"`
 		}
-		k, ok := state.ParseKey(m.Key)
-		if !ok || k.Part != state.OfTool || m.Damage != nil || json.Unmarshal(m.Value, &tool) != nil {
+		k, ok := event.ParseStateKey(m.Key)
+		if !ok || k.Part != event.ToolState || m.Damage != nil || json.Unmarshal(m.Value, &tool) != nil {
 			return nil
 		}
 		if seen[k.Machine] == nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/event/state"
 )
 
 // remember lets a monitor's group remember a tool of a machine.
 func (p *plant) remember(t *testing.T, machine, tool, life string) {
 	t.Helper()
-	key := state.Key{Group: "tcm-monitor", Machine: machine, Part: state.OfTool, Tool: tool}
+	key := event.StateKey{Group: "tcm-monitor", Machine: machine, Part: event.ToolState, Tool: tool}
 	field := "life"
 	if strings.HasPrefix(life, "c") { // of a command
 		field = "declared"

@@ -3,6 +3,9 @@
 // an alert is kept, in the form that schemas/ prescribes. On Kafka they
 // travel as CloudEvents 1.0 in binary mode: the attributes in ce_* headers, the
 // JSON of the struct as the value.
+//
+// It also has the form of what is remembered of a machine: a [StateRecord] of the topic tcm.state.v1, its [StateKey], and how
+// records go to another name ([RenamedState]) or another partition ([MovedState]). It judges nothing.
 package event
 
 import (
@@ -65,11 +68,11 @@ func (r *Result) Between() bool {
 	return r.Tool == "" && (r.Unknown == NoTool || r.Verdict == NotCutting || r.Verdict == SensorFault)
 }
 
-// ShadowSeparator is between the group and the model in the group of a shadow.
-const ShadowSeparator = "~"
+// shadowSeparator is between the group and the model in the group of a shadow.
+const shadowSeparator = "~"
 
 // ShadowGroup returns the group in whose name a shadow of a monitor's group publishes.
-func ShadowGroup(group, id string) string { return group + ShadowSeparator + id }
+func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
 
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.

@@ -16,17 +16,16 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 )
 
 // Records returns the state records of a group by machine. A machine that was retired has none.
-func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]state.Record, error) {
+func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]event.StateRecord, error) {
 	last, err := readState(ctx, cfg)
 	return last.machines(group), err
 }
 
 // RecordsIn does for the machines whose records are in a partition what Records does for all.
-func RecordsIn(ctx context.Context, cfg bus.Config, group string, partition int) (map[string][]state.Record, error) {
+func RecordsIn(ctx context.Context, cfg bus.Config, group string, partition int) (map[string][]event.StateRecord, error) {
 	last := make(lastRecords)
 	if err := bus.ReadFrom(ctx, cfg, bus.TopicState, partition, bus.FirstOffset, false, last.take); err != nil {
 		return nil, fmt.Errorf("history: state: %w", err)
@@ -35,17 +34,17 @@ func RecordsIn(ctx context.Context, cfg bus.Config, group string, partition int)
 }
 
 // RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.
-func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]state.Record, error) {
+func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]event.StateRecord, error) {
 	last, err := readState(ctx, cfg)
 	groups := make(map[string]bool)
 	maps.DeleteFunc(last, func(at recordKey, _ bus.Message) bool {
-		k, ok := state.ParseKey(at.key)
+		k, ok := event.ParseStateKey(at.key)
 		if ok = ok && k.Machine == name; ok {
 			groups[k.Group] = true
 		}
 		return !ok
 	})
-	all := make(map[string][]state.Record)
+	all := make(map[string][]event.StateRecord)
 	for group := range groups {
 		if records := last.machines(group)[name]; records != nil {
 			all[group] = records
@@ -80,12 +79,12 @@ func (l lastRecords) take(m bus.Message) error {
 }
 
 // machines returns the records of all machines of a group.
-func (l lastRecords) machines(group string) map[string][]state.Record {
-	all := make(map[string][]state.Record)
+func (l lastRecords) machines(group string) map[string][]event.StateRecord {
+	all := make(map[string][]event.StateRecord)
 	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
-		k, ok := state.ParseKey(at.key)
-		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || k.Part == state.Head) { // the machine's own key comes first
-			all[k.Machine] = append(all[k.Machine], state.Record{Key: k, Value: m.Value, Offset: m.Offset})
+		k, ok := event.ParseStateKey(at.key)
+		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || k.Part == event.HeadState) { // the machine's own key comes first
+			all[k.Machine] = append(all[k.Machine], event.StateRecord{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
 	return all

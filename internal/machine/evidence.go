@@ -9,7 +9,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/evidence"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 )
 
@@ -30,7 +29,7 @@ type EvidenceJob struct {
 	At       time.Time    `json:"at"`
 	From     time.Time    `json:"from"`
 	To       time.Time    `json:"to"`
-	Offset   state.Offset `json:"offset"` // of the first window of the span
+	Offset   event.Offset `json:"offset"` // of the first window of the span
 
 	since time.Time // when this monitor first knew of it
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/evidence"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -87,10 +86,10 @@ func TestEvidenceDue(t *testing.T) {
 // breaks.
 func TestEvidenceWithoutEpochs(t *testing.T) {
 	m := machinetest.OneValue(t)
-	r := state.Record{Key: state.Key{Group: group, Machine: drill}, Value: []byte(`{"version":3,"machine":"` + drill + `","model":"` + m.ID() + `",` +
+	r := event.StateRecord{Key: event.StateKey{Group: group, Machine: drill}, Value: []byte(`{"version":3,"machine":"` + drill + `","model":"` + m.ID() + `",` +
 		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`)}
 	b := newBench(t, m, withEvidence)
-	b.records = map[state.Key]state.Record{r.Key: r}
+	b.records = map[event.StateKey]event.StateRecord{r.Key: r}
 	b.restart()
 	j, due := b.m.EvidenceDue(noon)
 	if !due {
@@ -134,12 +133,12 @@ func TestLoadRefusesEvidence(t *testing.T) {
 	} {
 		j := good
 		tc.change(&j)
-		text, err := json.Marshal(headRecord{Version: state.Version, headState: headState{Machine: drill, Evidence: []EvidenceJob{j}}})
+		text, err := json.Marshal(headRecord{Version: event.StateVersion, headState: headState{Machine: drill, Evidence: []EvidenceJob{j}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := newBench(t, machinetest.OneValue(t))
-		_, err = Load([]state.Record{{Key: state.Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(candidates), noon)
+		_, err = Load([]event.StateRecord{{Key: event.StateKey{Group: group, Machine: drill}, Value: text}}, b.settings, new(candidates), noon)
 		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "evidence") {
 			t.Errorf("%s: %v", why, err)
 		}

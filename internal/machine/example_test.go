@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event/state"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -23,7 +23,7 @@ func ExampleMachine_Apply() {
 	}
 	for seq := range uint64(6) {
 		w := machinetest.At(seq, "T1", seq >= 4)
-		d := m.Apply(machine.Window{Features: machinetest.Features(by, w), Offset: state.Offset{At: int64(seq)}, At: start, Now: start})
+		d := m.Apply(machine.Window{Features: machinetest.Features(by, w), Offset: event.Offset{At: int64(seq)}, At: start, Now: start})
 		fmt.Println(seq, d.Result.Verdict, d.Result.Alarm)
 		for _, a := range d.Alerts {
 			fmt.Println("alert:", a.State, a.Tool)

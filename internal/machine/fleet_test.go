@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -25,7 +24,7 @@ type plant struct {
 	t        rapid.TB
 	o        *Owner
 	fleet    Fleet
-	records  map[state.Key]state.Record
+	records  map[event.StateKey]event.StateRecord
 	features []*window.Features // as they lie in Kafka: in the order in which they were judged
 	sent     int64
 	results  []event.Result
@@ -42,7 +41,7 @@ type plant struct {
 }
 
 func newPlant(t rapid.TB, f Fleet) *plant {
-	p := &plant{t: t, fleet: f, records: make(map[state.Key]state.Record), shadows: make(map[string][]event.Result)}
+	p := &plant{t: t, fleet: f, records: make(map[event.StateKey]event.StateRecord), shadows: make(map[string][]event.Result)}
 	p.restart()
 	return p
 }
@@ -52,7 +51,7 @@ func (p *plant) restart() {
 	p.o = NewOwner(&Settings{Group: group, Alarm: testAlarm}, p.fleet, 0)
 	p.o.Start()
 	p.o.On(Fenced{At: Position{Windows: p.sent, Commands: p.commanded}}, time.Time{})
-	loaded := []state.Record{}
+	loaded := []event.StateRecord{}
 	for _, r := range p.records {
 		loaded = append(loaded, r)
 	}

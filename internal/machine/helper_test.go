@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -39,15 +38,15 @@ type bench struct {
 	m         *Machine
 	model     *model.Model
 	settings  *Settings
-	records   map[state.Key]state.Record // the last of every key that is not deleted
-	written   []state.Record             // by the last event
-	offset    int64                      // of the next window
-	sent      time.Duration              // since noon: when Kafka gets the next window
+	records   map[event.StateKey]event.StateRecord // the last of every key that is not deleted
+	written   []event.StateRecord                  // by the last event
+	offset    int64                                // of the next window
+	sent      time.Duration                        // since noon: when Kafka gets the next window
 }
 
 func newBench(t rapid.TB, m *model.Model, change ...func(*Settings)) *bench {
 	t.Helper()
-	b := &bench{t: t, model: m, settings: &Settings{Group: group, Alarm: testAlarm}, records: make(map[state.Key]state.Record)}
+	b := &bench{t: t, model: m, settings: &Settings{Group: group, Alarm: testAlarm}, records: make(map[event.StateKey]event.StateRecord)}
 	for _, c := range change {
 		c(b.settings)
 	}
@@ -112,7 +111,7 @@ func (b *bench) windowOf(w *window.Window, life string) Decision {
 	b.t.Helper()
 	when := noon.Add(b.sent)
 	w.ToolLife = life
-	d := b.apply(Window{Features: machinetest.Features(b.model, w), Offset: state.Offset{At: b.offset}, At: when, Now: when})
+	d := b.apply(Window{Features: machinetest.Features(b.model, w), Offset: event.Offset{At: b.offset}, At: when, Now: when})
 	b.offset++
 	b.sent += time.Second
 	return d
@@ -152,7 +151,7 @@ func (b *bench) restartUnder(m *model.Model) {
 }
 
 // loadUnder returns the machine of records, which a model judges.
-func loadUnder(t rapid.TB, records []state.Record, s *Settings, m *model.Model, now time.Time) *Machine {
+func loadUnder(t rapid.TB, records []event.StateRecord, s *Settings, m *model.Model, now time.Time) *Machine {
 	t.Helper()
 	again, err := Load(records, s, modelsOf(m), now)
 	if err != nil {
@@ -176,8 +175,8 @@ func modelsOf(all ...*model.Model) *candidates {
 }
 
 // stored returns the records in the order of their keys.
-func (b *bench) stored() []state.Record {
-	return slices.SortedFunc(maps.Values(b.records), func(x, y state.Record) int {
+func (b *bench) stored() []event.StateRecord {
+	return slices.SortedFunc(maps.Values(b.records), func(x, y event.StateRecord) int {
 		return slices.Compare([]byte(x.Key.String()), []byte(y.Key.String()))
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -17,7 +16,7 @@ import (
 // shadow has seen all of them.
 func keptPlant(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	t.Helper()
-	text, err := os.ReadFile("../event/state/testdata/records-3.json")
+	text, err := os.ReadFile("../event/testdata/records-3.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +31,14 @@ func keptPlant(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	p := &plant{t: t, fleet: fleetOf(d, known...), records: make(map[state.Key]state.Record), shadows: make(map[string][]event.Result), sent: kept.Sent, commanded: kept.Commanded}
+	p := &plant{t: t, fleet: fleetOf(d, known...), records: make(map[event.StateKey]event.StateRecord), shadows: make(map[string][]event.Result), sent: kept.Sent, commanded: kept.Commanded}
 	names := strings.NewReplacer(kept.Models[0], machinetest.OneValue(t).ID(), kept.Models[1], machinetest.WithWear(t).ID())
 	for _, r := range kept.Records {
-		k, ok := state.ParseKey(names.Replace(r.Key))
+		k, ok := event.ParseStateKey(names.Replace(r.Key))
 		if !ok {
 			t.Fatalf("key %q", r.Key)
 		}
-		p.records[k] = state.Record{Key: k, Value: []byte(names.Replace(string(r.Value)))}
+		p.records[k] = event.StateRecord{Key: k, Value: []byte(names.Replace(string(r.Value)))}
 	}
 	p.restart()
 	if p.letters > 0 {

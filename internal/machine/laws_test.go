@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -234,7 +233,7 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 		if w != nil {
 			copied := *w
 			copied.ToolLife = life
-			e = Window{Features: machinetest.Features(b.model, &copied), Offset: state.Offset{At: b.offset}, At: now, Now: now}
+			e = Window{Features: machinetest.Features(b.model, &copied), Offset: event.Offset{At: b.offset}, At: now, Now: now}
 			b.offset++
 		}
 		decisions = append(decisions, b.apply(e))

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -159,14 +158,14 @@ type Machine struct {
 	decision *Decision // of the event that is being applied, empty between two
 	dirty    *dirty
 
-	source       sourceLedger   // the last one; empty: none came since the monitor has the machine
-	unshown      *event.Ledger  // that the next result shows; nil: none
-	waitingSince time.Time      // since when a window is waited for, by our clock
-	askedEnd     *Position      // up to which the partition must be judged before the machine may be called silent
-	gone         bool           // it was retired, and no window has come since: only the ids of its commands are remembered
-	stopped      string         // why nothing is judged any more: a defect, see stop
-	unwritable   bool           // a defect: no record is written
-	unread       []state.Record // that a defect kept from being read; they stay as they are
+	source       sourceLedger        // the last one; empty: none came since the monitor has the machine
+	unshown      *event.Ledger       // that the next result shows; nil: none
+	waitingSince time.Time           // since when a window is waited for, by our clock
+	askedEnd     *Position           // up to which the partition must be judged before the machine may be called silent
+	gone         bool                // it was retired, and no window has come since: only the ids of its commands are remembered
+	stopped      string              // why nothing is judged any more: a defect, see stop
+	unwritable   bool                // a defect: no record is written
+	unread       []event.StateRecord // that a defect kept from being read; they stay as they are
 }
 
 // dirty says which records differ from those that were written last.
@@ -260,7 +259,7 @@ type Event interface{ apply(*Machine) }
 // by.
 type Window struct {
 	*window.Features
-	Offset state.Offset
+	Offset event.Offset
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
 

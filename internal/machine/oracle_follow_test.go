@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/testkit/oracle"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -173,7 +172,7 @@ type follower struct {
 	// The product.
 	o        *Owner
 	settings *Settings
-	records  map[state.Key]state.Record
+	records  map[event.StateKey]event.StateRecord
 	position Position
 	features []*window.Features // on Kafka, of all names
 	from     int                // what of them is left
@@ -216,7 +215,7 @@ func newFollower(t *rapid.T, k kindOfDay) *follower {
 		s.ReAlarm = time.Duration(rapid.IntRange(1, 12).Draw(t, "re_alarm")) * time.Second
 	}
 	f := &follower{
-		t: t, day: k, now: noon, settings: &Settings{Group: group, Alarm: s}, records: make(map[state.Key]state.Record), position: Position{Windows: -1, Features: -1, Commands: -1},
+		t: t, day: k, now: noon, settings: &Settings{Group: group, Alarm: s}, records: make(map[event.StateKey]event.StateRecord), position: Position{Windows: -1, Features: -1, Commands: -1},
 		models: make(map[string]*oracle.Model), alarms: make(map[int]string), trials: make(map[int]string), name: drill, deployed: make(map[string]*Deployment), removed: make(map[string]bool),
 		next: make(map[uint64]uint64), begun: make(map[[2]uint64]time.Time), known: make(map[[2]uint64]sent),
 	}
@@ -308,9 +307,9 @@ func (f *follower) do(actions []Action) {
 			at := f.position
 			actions = append(actions, f.o.On(Fenced{At: at}, f.now)...)
 		case LoadState:
-			records := slices.SortedFunc(maps.Values(f.records), func(x, y state.Record) int { return cmp.Compare(x.Key.String(), y.Key.String()) })
+			records := slices.SortedFunc(maps.Values(f.records), func(x, y event.StateRecord) int { return cmp.Compare(x.Key.String(), y.Key.String()) })
 			if records == nil {
-				records = []state.Record{}
+				records = []event.StateRecord{}
 			}
 			actions = append(actions, f.o.On(Loaded(records), f.now)...)
 		case AskEnd:
@@ -805,7 +804,7 @@ func (f *follower) send(c event.Command, of oracle.Command) {
 // rename gives the machine another name.
 func (f *follower) rename() {
 	var kept []event.Kept
-	for _, r := range slices.SortedFunc(maps.Values(f.records), func(x, y state.Record) int { return cmp.Compare(x.Key.String(), y.Key.String()) }) {
+	for _, r := range slices.SortedFunc(maps.Values(f.records), func(x, y event.StateRecord) int { return cmp.Compare(x.Key.String(), y.Key.String()) }) {
 		if r.Key.Machine == f.name {
 			kept = append(kept, event.Kept{Key: r.Key.String(), Value: r.Value})
 		}

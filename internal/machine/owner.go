@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -220,7 +219,7 @@ func (o *Owner) read() (actions []Action) {
 // loaded makes machines of the records.
 func (o *Owner) loaded(records Loaded, now time.Time) []Action {
 	o.phase = idle
-	if o.fresh && slices.ContainsFunc(records, func(rec state.Record) bool { return rec.Key.Group == o.settings.Group }) {
+	if o.fresh && slices.ContainsFunc(records, func(rec event.StateRecord) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
 	o.heard = max(0, o.position.Commands)
@@ -241,8 +240,8 @@ func (o *Owner) loaded(records Loaded, now time.Time) []Action {
 }
 
 // recordsByMachine sorts the records of the group's machines.
-func (o *Owner) recordsByMachine(records []state.Record) map[string][]state.Record {
-	machines := make(map[string][]state.Record)
+func (o *Owner) recordsByMachine(records []event.StateRecord) map[string][]event.StateRecord {
+	machines := make(map[string][]event.StateRecord)
 	for _, rec := range records {
 		if rec.Value != nil && rec.Key.Group == o.settings.Group {
 			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
@@ -253,7 +252,7 @@ func (o *Owner) recordsByMachine(records []state.Record) map[string][]state.Reco
 
 // load makes a machine of records that were kept under a name. Its deployment counts at once: a command may
 // come before its next window.
-func (o *Owner) load(name, was string, records []state.Record, now time.Time) (*Machine, error) {
+func (o *Owner) load(name, was string, records []event.StateRecord, now time.Time) (*Machine, error) {
 	m, err := loadAs(name, was, records, o.settings, &o.models, now)
 	if err != nil {
 		return nil, err
@@ -266,10 +265,10 @@ func (o *Owner) load(name, was string, records []state.Record, now time.Time) (*
 }
 
 // setRecordsAside sets the records of a machine aside that cannot be used.
-func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
+func setRecordsAside(b *Batch, name string, records []event.StateRecord, err error) {
 	for _, rec := range records {
 		b.Letters = append(b.Letters, Letter{Log: StateLog, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
-		b.State = append(b.State, state.Record{Key: rec.Key})
+		b.State = append(b.State, event.StateRecord{Key: rec.Key})
 	}
 	b.Lines = append(b.Lines, machineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
 		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", event.ShortName(name), err)}})
@@ -441,7 +440,7 @@ func (o *Owner) judgeOne(b *Batch, in Input, l replyLog) {
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{Features: &o.window, Offset: state.Offset{At: in.Offset, Features: l == FeatureLog}, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
+	o.take(b, Window{Features: &o.window, Offset: event.Offset{At: in.Offset, Features: l == FeatureLog}, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}
@@ -498,7 +497,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 		err = bad
 	}
 	if err != nil {
-		return &Letter{Unknown: errors.Is(err, state.ErrNoRecord), Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
+		return &Letter{Unknown: errors.Is(err, event.ErrNoState), Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
 	}
 	m.Commands.IDs = append(ids.IDs, m.Commands.IDs...)
 	o.put(c.Key, m)

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -22,7 +21,7 @@ type partition struct {
 	windows   []*window.Window // nil: a message that is not one
 	features  []feature
 	commands  []Command
-	records   map[state.Key]state.Record
+	records   map[event.StateKey]event.StateRecord
 	position  Position
 	published []string // events and letters
 	lines     []machineLine
@@ -35,7 +34,7 @@ type feature struct {
 }
 
 func newPartition() *partition {
-	return &partition{records: make(map[state.Key]state.Record), position: Position{Windows: -1, Features: -1, Commands: -1}}
+	return &partition{records: make(map[event.StateKey]event.StateRecord), position: Position{Windows: -1, Features: -1, Commands: -1}}
 }
 
 // commit publishes a batch.
@@ -112,8 +111,8 @@ func (p *partition) taken(from int64, n int) (all []Input) {
 	return all
 }
 
-func (p *partition) loaded() []state.Record {
-	all := []state.Record{}
+func (p *partition) loaded() []event.StateRecord {
+	all := []event.StateRecord{}
 	for _, r := range p.records {
 		all = append(all, r)
 	}
@@ -536,12 +535,12 @@ func TestUnknownMachineLeavesTheIDFree(t *testing.T) {
 func TestOwnerSetsAside(t *testing.T) {
 	m := machinetest.OneValue(t)
 	p := newPartition()
-	bad := state.Key{Group: group, Machine: drill}
-	p.records[bad] = state.Record{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
-	tool := state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
-	p.records[tool] = state.Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
-	other := state.Key{Group: "trial", Machine: drill}
-	p.records[other] = state.Record{Key: other, Value: []byte(`[]`)}
+	bad := event.StateKey{Group: group, Machine: drill}
+	p.records[bad] = event.StateRecord{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
+	tool := event.StateKey{Group: group, Machine: drill, Part: event.ToolState, Tool: "T1"}
+	p.records[tool] = event.StateRecord{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
+	other := event.StateKey{Group: "trial", Machine: drill}
+	p.records[other] = event.StateRecord{Key: other, Value: []byte(`[]`)}
 	o := newOwner(m)
 	p.finish(o, o.Start(), 1)
 	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 4, this program reads version 3") {
@@ -632,7 +631,7 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 		t.Errorf("at %+v, want %+v", p.position, want)
 	}
 	tool := o.Machine(drill).inSpindle()
-	if len(tool.Trace) != 4 || tool.Trace[3].Offset != (state.Offset{At: 3, Features: true}) {
+	if len(tool.Trace) != 4 || tool.Trace[3].Offset != (event.Offset{At: 3, Features: true}) {
 		t.Errorf("%+v", tool.Trace)
 	}
 }

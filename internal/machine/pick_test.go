@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -322,12 +321,12 @@ func TestLoadingDecidesNothing(t *testing.T) {
 	if r := p.last(); r.Model != a.ID() {
 		t.Errorf("%s", event.JSON(r))
 	}
-	if ids := state.Models(p.stored()); len(ids) != 1 || ids[0] != a.ID() {
+	if ids := event.StateModels(p.stored()); len(ids) != 1 || ids[0] != a.ID() {
 		t.Errorf("the models in the records are %v", ids)
 	}
 }
 
-func (p *plant) stored() (all []state.Record) {
+func (p *plant) stored() (all []event.StateRecord) {
 	for _, r := range p.records {
 		all = append(all, r)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -35,31 +34,31 @@ type slowRecord struct {
 }
 
 // Records returns the records that changed since it was called last.
-func (m *Machine) Records() (out []state.Record) {
+func (m *Machine) Records() (out []event.StateRecord) {
 	if !m.dirty.any() {
 		return nil // most machines, of every batch
 	}
-	head := state.Record{Key: state.Key{Group: m.settings.Group, Machine: m.Machine}}
+	head := event.StateRecord{Key: event.StateKey{Group: m.settings.Group, Machine: m.Machine}}
 	if !m.gone {
 		head.Value = event.JSON(m.head())
 	}
 	out = append(out, head)
 	if m.dirty.slow {
-		r := state.Record{Key: head.Key, Value: event.JSON(m.slow())}
-		r.Key.Part = state.Slow
+		r := event.StateRecord{Key: head.Key, Value: event.JSON(m.slow())}
+		r.Key.Part = event.SlowState
 		out = append(out, r)
 	}
 	for _, name := range sortedKeys(m.dirty.tools) {
-		r := state.Record{Key: head.Key}
-		r.Key.Part, r.Key.Tool = state.OfTool, name
+		r := event.StateRecord{Key: head.Key}
+		r.Key.Part, r.Key.Tool = event.ToolState, name
 		if i := m.indexTool(name); i >= 0 {
 			r.Value = event.JSON(m.Tools[i])
 		}
 		out = append(out, r)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(m.dirty.judgings), judgingKey.compare) {
-		r := state.Record{Key: head.Key}
-		r.Key.Part, r.Key.Tool, r.Key.Model = state.OfModel, key.tool, key.model
+		r := event.StateRecord{Key: head.Key}
+		r.Key.Part, r.Key.Tool, r.Key.Model = event.ModelState, key.tool, key.model
 		if i := m.indexTool(key.tool); i >= 0 {
 			if j := m.Tools[i].judging(key.model); j != nil {
 				r.Value = event.JSON(j)
@@ -78,7 +77,7 @@ func (k judgingKey) compare(o judgingKey) int {
 }
 
 func (s *State) head() headRecord {
-	h := headRecord{Version: state.Version, headState: s.headState, Epoch: s.Leader()}
+	h := headRecord{Version: event.StateVersion, headState: s.headState, Epoch: s.Leader()}
 	if t := s.inSpindle(); t != nil {
 		fast := *t
 		fast.First, fast.Drifted, fast.Moved = FirstWindow{}, nil, t.Moved[max(0, len(t.Moved)-1):]
@@ -99,7 +98,7 @@ func (m *Machine) slow() slowRecord {
 
 // Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked
 // at when the model is asked. It reports records that no program of ours wrote.
-func Load(records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
+func Load(records []event.StateRecord, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	if len(records) == 0 {
 		return nil, errors.New("machine: no record")
 	}
@@ -107,7 +106,7 @@ func Load(records []state.Record, s *Settings, models *candidates, now time.Time
 }
 
 // loadAs does so for records that were kept under another name.
-func loadAs(name, was string, records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
+func loadAs(name, was string, records []event.StateRecord, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	m, err := newMachine(name, s, models, func(string) *Deployment { return nil }, now)
 	if err != nil {
 		return nil, err
@@ -121,8 +120,8 @@ func loadAs(name, was string, records []state.Record, s *Settings, models *candi
 }
 
 // load takes what the group's records of the machine hold.
-func (m *Machine) load(records []state.Record) error {
-	if err := state.CheckVersion(records); err != nil {
+func (m *Machine) load(records []event.StateRecord) error {
+	if err := event.CheckStateVersion(records); err != nil {
 		return err
 	}
 	if err := m.loadKept(records); err != nil || m.gone {
@@ -138,7 +137,7 @@ func (m *Machine) load(records []state.Record) error {
 	return nil
 }
 
-func (m *Machine) loadKept(records []state.Record) error {
+func (m *Machine) loadKept(records []event.StateRecord) error {
 	var head headRecord
 	var slow slowRecord
 	var judgings []*Judging // in the order of tools
@@ -146,21 +145,21 @@ func (m *Machine) loadKept(records []state.Record) error {
 	for _, r := range records {
 		var err error
 		switch r.Key.Part {
-		case state.Slow:
+		case event.SlowState:
 			err = json.Unmarshal(r.Value, &slow)
-		case state.OfTool:
+		case event.ToolState:
 			t := new(Tool)
 			if err = json.Unmarshal(r.Value, t); err == nil && t.Name != r.Key.Tool {
 				err = fmt.Errorf("the record is of tool %.64q", t.Name)
 			}
 			m.Tools = append(m.Tools, t)
-		case state.OfModel:
+		case event.ModelState:
 			j := new(Judging)
 			if err = json.Unmarshal(r.Value, j); err == nil && j.Model != r.Key.Model {
 				err = fmt.Errorf("a record of model %.64q is of model %.64q", r.Key.Model, j.Model)
 			}
 			judgings, of = append(judgings, j), append(of, r.Key.Tool)
-		case state.Head:
+		case event.HeadState:
 			err = json.Unmarshal(r.Value, &head)
 		}
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -23,32 +22,34 @@ import (
 func TestLoadRefuses(t *testing.T) {
 	b := newBench(t, machinetest.WithWear(t))
 	b.wear("T1", 0)
-	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Part: state.Slow}, state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
-	judging := state.Key{Group: group, Machine: drill, Part: state.OfModel, Model: b.model.ID(), Tool: "T1"}
-	for want, change := range map[string]func(map[state.Key]string){
-		"no record":                              func(r map[state.Key]string) { clear(r) },
-		"it is of machine \"\"":                  func(r map[state.Key]string) { delete(r, head) },
-		"of machine \"acme/line1/lathe\"":        func(r map[state.Key]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
-		"it is of version 4, this program reads": func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"version":3`, `"version":4`, 1) },
-		"the record is of tool \"T2\"":           func(r map[state.Key]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
-		"impossible state":                       func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
-		"its reference is not of the model": func(r map[state.Key]string) {
+	head, slow, tool := event.StateKey{Group: group, Machine: drill}, event.StateKey{Group: group, Machine: drill, Part: event.SlowState}, event.StateKey{Group: group, Machine: drill, Part: event.ToolState, Tool: "T1"}
+	judging := event.StateKey{Group: group, Machine: drill, Part: event.ModelState, Model: b.model.ID(), Tool: "T1"}
+	for want, change := range map[string]func(map[event.StateKey]string){
+		"no record":                              func(r map[event.StateKey]string) { clear(r) },
+		"it is of machine \"\"":                  func(r map[event.StateKey]string) { delete(r, head) },
+		"of machine \"acme/line1/lathe\"":        func(r map[event.StateKey]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
+		"it is of version 4, this program reads": func(r map[event.StateKey]string) { r[head] = strings.Replace(r[head], `"version":3`, `"version":4`, 1) },
+		"the record is of tool \"T2\"":           func(r map[event.StateKey]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
+		"impossible state":                       func(r map[event.StateKey]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
+		"its reference is not of the model": func(r map[event.StateKey]string) {
 			r[judging] = strings.Replace(r[judging], `"data":"AAAgQQ=="`, `"data":"AAAgQQAAIEE="`, 1)
 		},
-		"knows the tool in the spindle, and has no record": func(r map[state.Key]string) { delete(r, judging) },
-		"is in the spindle, and has no record":             func(r map[state.Key]string) { delete(r, tool); delete(r, judging) },
-		"a record of model":                                func(r map[state.Key]string) { r[judging] = strings.ReplaceAll(r[judging], b.model.ID(), "another") },
-		"unexpected end of JSON":                           func(r map[state.Key]string) { r[slow] = "{" },
-		"trace: cut off":                                   func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
+		"knows the tool in the spindle, and has no record": func(r map[event.StateKey]string) { delete(r, judging) },
+		"is in the spindle, and has no record":             func(r map[event.StateKey]string) { delete(r, tool); delete(r, judging) },
+		"a record of model": func(r map[event.StateKey]string) {
+			r[judging] = strings.ReplaceAll(r[judging], b.model.ID(), "another")
+		},
+		"unexpected end of JSON": func(r map[event.StateKey]string) { r[slow] = "{" },
+		"trace: cut off":         func(r map[event.StateKey]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
 	} {
-		records := make(map[state.Key]string)
+		records := make(map[event.StateKey]string)
 		for k, r := range b.records {
 			records[k] = string(r.Value)
 		}
 		change(records)
-		var all []state.Record
+		var all []event.StateRecord
 		for k, v := range records {
-			all = append(all, state.Record{Key: k, Value: []byte(v)})
+			all = append(all, event.StateRecord{Key: k, Value: []byte(v)})
 		}
 		if _, err := Load(all, b.settings, modelsOf(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -130,10 +131,10 @@ func FuzzLoad(f *testing.F) {
 	}
 	b.window(at(12, "T2", false))
 	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "x"}, noon)
-	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Part: state.Slow}, state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
-	judging := state.Key{Group: group, Machine: drill, Part: state.OfModel, Model: b.model.ID(), Tool: "T1"}
+	head, slow, tool := event.StateKey{Group: group, Machine: drill}, event.StateKey{Group: group, Machine: drill, Part: event.SlowState}, event.StateKey{Group: group, Machine: drill, Part: event.ToolState, Tool: "T1"}
+	judging := event.StateKey{Group: group, Machine: drill, Part: event.ModelState, Model: b.model.ID(), Tool: "T1"}
 	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value, b.records[judging].Value)
-	for _, version := range []int{state.Version - 1, state.Version} {
+	for _, version := range []int{event.StateVersion - 1, event.StateVersion} {
 		about := fmt.Sprintf(`{"version":%d,"machine":%q,"model":%q,`, version, drill, m.ID())
 		f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`), []byte(`{}`))
 		f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"models":["`+m.ID()+`"],"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`),
@@ -141,7 +142,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(about+`"epoch":{"id":"0000000000000001","judged":[[0,18446744073709551615]]},"tool":{"tool":"T1","alarm":{"tool":"T9","raised":true,"judged":1,"recent":1},"wear":{"tool":"T2","windows":1}}}`), []byte(`{"raised":[{}],"drift":{"tools":1}}`), []byte(`{}`), []byte(`{}`))
 	}
 	f.Fuzz(func(t *testing.T, first, second, third, fourth []byte) {
-		records := []state.Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}, {Key: judging, Value: fourth}}
+		records := []event.StateRecord{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}, {Key: judging, Value: fourth}}
 		mach, err := Load(records, b.settings, modelsOf(m), noon)
 		if err != nil {
 			return
@@ -161,7 +162,7 @@ func FuzzLoad(f *testing.F) {
 		mach.Apply(Tick{Now: noon.Add(time.Hour)})
 		mach.Apply(Command{Key: drill, Value: event.JSON(event.Command{ID: "2", Machine: drill, Action: event.NewTool, Tool: "T1", By: "kim", Issued: noon}), At: noon})
 		mach.EvidenceDue(noon)
-		again := &bench{t: t, m: mach, model: m, settings: b.settings, records: make(map[state.Key]state.Record)}
+		again := &bench{t: t, m: mach, model: m, settings: b.settings, records: make(map[event.StateKey]event.StateRecord)}
 		for _, r := range records {
 			again.records[r.Key] = r
 		}

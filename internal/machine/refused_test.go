@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -301,7 +300,7 @@ func refusedFeaturesMoveTheTool(t *testing.T, what string, of func(epoch, seq ui
 		w.Epoch = 2
 		p.window(machinetest.Features(nil, w))
 		text := fmt.Sprintf("%q %q\n", states(p.alerts), kinds(p.advised))
-		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b state.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b event.StateKey) int { return strings.Compare(a.String(), b.String()) }) {
 			text += k.String() + " " + string(p.records[k].Value) + "\n"
 		}
 		if published[i] = regexp.MustCompile(`"text":"[^"]*"`).ReplaceAllString(text, ""); what == NoModel { // else it is a dead letter
@@ -362,7 +361,7 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 			p.refuse(refusal(drill, 2, &window.Mismatch{What: window.OtherSchema, Text: "another reason"}))
 			p.command(event.Command{ID: "c2", Action: event.Suppress, Note: "n"})
 			p.deploy(Everything(m))
-			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[state.Key{Group: group, Machine: drill}].Value)
+			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[event.StateKey{Group: group, Machine: drill}].Value)
 			p.window(machinetest.Features(nil, at(3, "T1", false)))
 			if r := p.results[len(p.results)-1]; r.Seq != 3 || r.Model != m.ID() {
 				t.Errorf("retired %v, deployed %v, restarts %d: window %d is judged by %q", retired, deployed, restarts, r.Seq, r.Model)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -14,7 +13,7 @@ import (
 // machine, or why not.
 func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, Decision, error) {
 	var d Decision
-	records, err := state.Renamed(e.State, o.settings.Group, e.Was, e.Machine)
+	records, err := event.RenamedState(e.State, o.settings.Group, e.Was, e.Machine)
 	if err != nil {
 		return nil, d, err
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -89,7 +88,7 @@ func TestRenamedInModeEdge(t *testing.T) {
 	}
 	p.rename(lathe)
 	for _, w := range p.o.Machine(lathe).inSpindle().Trace {
-		if w.Offset != (state.Offset{Features: true}) {
+		if w.Offset != (event.Offset{Features: true}) {
 			t.Errorf("window %d at %+v", w.Seq, w.Offset)
 		}
 	}
@@ -100,9 +99,9 @@ func TestRenameRefuses(t *testing.T) {
 	a := machinetest.OneValue(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	for i, kept := range [][]event.Kept{
-		{{Key: state.Key{Group: group, Machine: "acme/other"}.String(), Value: []byte("{}")}},
-		{{Key: state.Key{Group: "other", Machine: drill}.String(), Value: []byte("{}")}},
-		{{Key: state.Key{Group: group, Machine: drill}.String(), Value: []byte(`{"version":3,"machine":"acme/other"}`)}},
+		{{Key: event.StateKey{Group: group, Machine: "acme/other"}.String(), Value: []byte("{}")}},
+		{{Key: event.StateKey{Group: "other", Machine: drill}.String(), Value: []byte("{}")}},
+		{{Key: event.StateKey{Group: group, Machine: drill}.String(), Value: []byte(`{"version":3,"machine":"acme/other"}`)}},
 		{{Key: "x", Value: []byte("{}")}},
 	} {
 		c := event.Command{ID: "r", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: p.now(), State: kept}
@@ -177,7 +176,7 @@ func TestMoved(t *testing.T) {
 	kept := keptPlant(t, &Deployment{Champion: a}, a, b)
 	for _, p := range []*plant{fresh, kept} {
 		for k, r := range p.records {
-			moved, err := state.Moved(r)
+			moved, err := event.MovedState(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +200,7 @@ func TestMoved(t *testing.T) {
 			t.Errorf("%s", event.JSON(r))
 		}
 	}
-	if _, err := state.Moved(state.Record{Key: state.Key{Group: group, Machine: drill}, Value: []byte("x")}); err == nil {
+	if _, err := event.MovedState(event.StateRecord{Key: event.StateKey{Group: group, Machine: drill}, Value: []byte("x")}); err == nil {
 		t.Error("a damaged record is moved")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -72,8 +71,8 @@ type (
 		At          Position // the group's; -1 where it has none
 		CommandsEnd int64    // the offset behind the newest command
 	}
-	Loaded []state.Record // the last record of every key
-	Read   struct {       // windows, or features
+	Loaded []event.StateRecord // the last record of every key
+	Read   struct {            // windows, or features
 		Log    replyLog
 		Inputs []Input
 		rest   bool // the other ones of the answer follow
@@ -138,7 +137,7 @@ type EvidenceOf struct {
 type Batch struct {
 	Of       Reply // that it follows from; nil: the state that was loaded
 	Position Position
-	State    []state.Record
+	State    []event.StateRecord
 	Events   []Output
 	Letters  []Letter
 	Lines    []machineLine

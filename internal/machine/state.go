@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event/state"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -54,7 +54,7 @@ type slowState struct {
 	Drift     map[string]*model.DriftMemory `json:"drift,omitempty"`     // over the tools, by model
 	Raised    []pastAlarm                   `json:"raised,omitempty"`    // that were published as raised, the last one last
 	Commands  commands                      `json:"commands,omitzero"`   // that were carried out or refused
-	Forgotten state.Names                   `json:"forgotten,omitempty"` // tools that were in the spindle and are forgotten for room: under these names no new tool comes
+	Forgotten event.ToolNames               `json:"forgotten,omitempty"` // tools that were in the spindle and are forgotten for room: under these names no new tool comes
 	Declared  []declaration                 `json:"declared,omitempty"`  // of tools that are not remembered, the last one last
 }
 
@@ -67,22 +67,22 @@ type declaration struct {
 // Tool is what is remembered of one life of a tool of a machine. It waits while another tool is
 // in the spindle.
 type Tool struct {
-	Name     string        `json:"tool"`
-	Life     string        `json:"life,omitempty"`     // of the tool under this name, see signal.Context; empty: never declared new to its ingester
-	Declared string        `json:"declared,omitempty"` // id of the command that declared it new to the monitor, its life if windows name none
-	Seen     int           `json:"seen"`               // orders the tools of a machine: the greater, the later it was in the spindle
-	First    FirstWindow   `json:"first,omitzero"`
-	Drifted  []string      `json:"drift_seen,omitempty"` // ids of the models whose drift has taken its reference into account
-	Used     bool          `json:"used,omitempty"`       // it came back after it was forgotten: First is not the window with which it began
-	PastGone bool          `json:"past_gone,omitempty"`  // its first windows are not in Kafka any more, or not known: no build can find them
-	Windows  int           `json:"windows"`              // that moved it
-	Moved    order.Windows `json:"moved,omitempty"`      // these; the head has the last epoch of them only
-	By       string        `json:"by,omitempty"`         // id of the model whose judging moves the alarm
-	Alarm    Alarm         `json:"alarm"`
-	Cutting  time.Duration `json:"cutting_ns,omitempty"` // since it came, as far as the monitor saw it
-	CutUntil time.Time     `json:"cut_until,omitzero"`   // end of the last window that counted for Cutting
-	Epoch    string        `json:"epoch,omitempty"`      // of the windows in Trace
-	Trace    state.Trace   `json:"trace,omitempty"`      // the last windows
+	Name     string           `json:"tool"`
+	Life     string           `json:"life,omitempty"`     // of the tool under this name, see signal.Context; empty: never declared new to its ingester
+	Declared string           `json:"declared,omitempty"` // id of the command that declared it new to the monitor, its life if windows name none
+	Seen     int              `json:"seen"`               // orders the tools of a machine: the greater, the later it was in the spindle
+	First    FirstWindow      `json:"first,omitzero"`
+	Drifted  []string         `json:"drift_seen,omitempty"` // ids of the models whose drift has taken its reference into account
+	Used     bool             `json:"used,omitempty"`       // it came back after it was forgotten: First is not the window with which it began
+	PastGone bool             `json:"past_gone,omitempty"`  // its first windows are not in Kafka any more, or not known: no build can find them
+	Windows  int              `json:"windows"`              // that moved it
+	Moved    order.Windows    `json:"moved,omitempty"`      // these; the head has the last epoch of them only
+	By       string           `json:"by,omitempty"`         // id of the model whose judging moves the alarm
+	Alarm    Alarm            `json:"alarm"`
+	Cutting  time.Duration    `json:"cutting_ns,omitempty"` // since it came, as far as the monitor saw it
+	CutUntil time.Time        `json:"cut_until,omitzero"`   // end of the last window that counted for Cutting
+	Epoch    string           `json:"epoch,omitempty"`      // of the windows in Trace
+	Trace    event.StateTrace `json:"trace,omitempty"`      // the last windows
 
 	Judgings []*Judging `json:"-"` // By's, the next one's, former ones', shadows'; each has a record of its own
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 )
 
@@ -83,7 +82,7 @@ func (m *Machine) runs(r *event.Result) {
 
 // takeIn makes a machine of its records. Records that cannot be used are set aside: they must not keep the others from being
 // judged. A defect stops the machine. Its records stay as they are, and are read again once models are deployed again.
-func (o *Owner) takeIn(b *Batch, name string, records []state.Record) {
+func (o *Owner) takeIn(b *Batch, name string, records []event.StateRecord) {
 	var m *Machine
 	var err error
 	switch bad := guard(func() { m, err = o.load(name, name, records, b.now) }); {
@@ -99,7 +98,7 @@ func (o *Owner) takeIn(b *Batch, name string, records []state.Record) {
 }
 
 // records returns the records of a machine that changed. State that cannot be written stops the machine.
-func (o *Owner) records(b *Batch, m *Machine) (out []state.Record) {
+func (o *Owner) records(b *Batch, m *Machine) (out []event.StateRecord) {
 	if m.unwritable {
 		return nil
 	}

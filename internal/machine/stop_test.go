@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -256,7 +255,7 @@ func TestBackToThisRelease(t *testing.T) {
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	p.run(0, 3, "T8", false)
-	var left []state.Record
+	var left []event.StateRecord
 	for k, r := range p.records {
 		if k.Model != "" {
 			left = append(left, r)

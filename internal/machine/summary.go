@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
@@ -40,23 +39,23 @@ func (s *Summary) Mask(of *Alarm) *alarm.Mask {
 
 // Summarise returns how a machine stands, from its records of one group. It reports
 // records that no program of ours wrote.
-func Summarise(records []state.Record) (s Summary, err error) {
+func Summarise(records []event.StateRecord) (s Summary, err error) {
 	found := false
-	err = state.CheckVersion(records)
+	err = event.CheckStateVersion(records)
 	for _, r := range records {
 		switch r.Key.Part {
-		case state.OfTool:
+		case event.ToolState:
 			s.tool(r)
 			continue
-		case state.Slow:
+		case event.SlowState:
 			var slow struct{ Raised []pastAlarm } // of slowRecord
 			if json.Unmarshal(r.Value, &slow) == nil {
 				s.Raised = slow.Raised
 			}
 			continue
-		case state.OfModel:
+		case event.ModelState:
 			continue
-		case state.Head:
+		case event.HeadState:
 		}
 		s.Machine, found = r.Key.Machine, true
 		if err == nil {
@@ -74,7 +73,7 @@ func Summarise(records []state.Record) (s Summary, err error) {
 }
 
 // tool takes the record of a tool. One that cannot be read a monitor sets aside.
-func (s *Summary) tool(r state.Record) {
+func (s *Summary) tool(r event.StateRecord) {
 	s.Tools++
 	if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) {
 		s.Magazine = append(s.Magazine, t)
@@ -82,7 +81,7 @@ func (s *Summary) tool(r state.Record) {
 }
 
 // head takes the record of the machine itself.
-func (s *Summary) head(r state.Record) error {
+func (s *Summary) head(r event.StateRecord) error {
 	var h headRecord
 	if err := json.Unmarshal(r.Value, &h); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -217,8 +216,8 @@ func TestCommandsOfOneTool(t *testing.T) {
 func TestToolsAreBounded(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t))
 	name := func(i int) string { return fmt.Sprintf("T%03d", 500-i) } // later ones come first by name
-	key := func(i int) state.Key {
-		return state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: name(i)}
+	key := func(i int) event.StateKey {
+		return event.StateKey{Group: group, Machine: drill, Part: event.ToolState, Tool: name(i)}
 	}
 	seq := uint64(0)
 	put := func(i int) *event.Result {
@@ -372,7 +371,7 @@ func TestNewToolCommand(t *testing.T) {
 	b.window(at(seq, "T2", false))
 	d = b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"}, noon)
 	wantStrings(t, "alerts", states(d.Alerts), []string{"tool_is_new"})
-	if _, there := b.records[state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}]; there {
+	if _, there := b.records[event.StateKey{Group: group, Machine: drill, Part: event.ToolState, Tool: "T1"}]; there {
 		t.Error("its record is still there")
 	}
 	b.restart()
@@ -423,7 +422,7 @@ func TestRetire(t *testing.T) {
 		t.Errorf("records are left: %s", b.stored()[0].Value)
 	}
 	for _, r := range b.written {
-		if r.Value != nil && r.Key.Part != state.Slow {
+		if r.Value != nil && r.Key.Part != event.SlowState {
 			t.Errorf("%q is written: %s", r.Key, r.Value)
 		}
 	}

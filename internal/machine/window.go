@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -244,18 +243,18 @@ func noteOpinion(r *event.Result, o opinion, w Window) {
 
 // remember adds the window of r, which lies at an offset, to the last ones of its tool.
 // They are of one epoch: those before are not part of its trace.
-func (t *Tool) remember(r *event.Result, offset state.Offset) {
+func (t *Tool) remember(r *event.Result, offset event.Offset) {
 	if t.Epoch != r.Epoch {
 		t.Epoch, t.Trace = r.Epoch, nil
 	}
 	t.Trace = slices.Delete(t.Trace, 0, max(0, len(t.Trace)-event.MaxTrace+1))
-	t.Trace = append(t.Trace, state.TracePoint{Point: event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, Offset: offset})
+	t.Trace = append(t.Trace, event.TracePoint{Point: event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, Offset: offset})
 }
 
 // contradicts reports whether a window that came under the same number is another one than r's, as two ingesters with copies of one spool
 // send it. The last windows are known.
 func (t *Tool) contradicts(r *event.Result) bool {
-	return t.Epoch == r.Epoch && slices.ContainsFunc(t.Trace, func(p state.TracePoint) bool { return p.Seq == r.Seq && !p.End.Equal(r.End) })
+	return t.Epoch == r.Epoch && slices.ContainsFunc(t.Trace, func(p event.TracePoint) bool { return p.Seq == r.Seq && !p.End.Equal(r.End) })
 }
 
 // addCuttingTime counts the cutting time of a window. Windows that overlap do not cut

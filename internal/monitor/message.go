@@ -9,7 +9,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -81,7 +80,7 @@ func refusal(m *bus.Message, e window.Envelope, err error) error {
 }
 
 // stateMessage returns the message of a state record.
-func stateMessage(r state.Record, now time.Time) bus.Message {
+func stateMessage(r event.StateRecord, now time.Time) bus.Message {
 	key := r.Key.String()
 	if r.Value == nil {
 		return bus.Message{Topic: bus.TopicState, Key: key, Route: r.Key.Machine}

@@ -31,7 +31,6 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/evidence"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -114,7 +113,7 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Silence != 0 && cfg.Silence < minSilence {
 		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, minSilence)
 	}
-	if err := state.CheckGroup(cfg.Group); err != nil {
+	if err := event.CheckGroup(cfg.Group); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
 	if cfg.Model == nil && cfg.Keys == nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/fetch"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -270,7 +269,7 @@ func (s *partition) load(ctx context.Context) (machine.Reply, error) {
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset}] = last[r.Key.String()]
 	}
-	if err := s.mon.learnModels(ctx, state.Models(records)); err != nil {
+	if err := s.mon.learnModels(ctx, event.StateModels(records)); err != nil {
 		return nil, err
 	}
 	fleet := s.mon.fleet.current()
@@ -280,15 +279,15 @@ func (s *partition) load(ctx context.Context) (machine.Reply, error) {
 
 // stateRecords returns the records of a group, and those whose key no monitor
 // makes.
-func stateRecords(last map[string]bus.Message, group string) (records []state.Record, unreadable []bus.Message) {
-	records = []state.Record{}
+func stateRecords(last map[string]bus.Message, group string) (records []event.StateRecord, unreadable []bus.Message) {
+	records = []event.StateRecord{}
 	for key, m := range last {
-		k, ok := state.ParseKey(key)
+		k, ok := event.ParseStateKey(key)
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
 		case len(m.Value) > 0 && k.Group == group:
-			records = append(records, state.Record{Key: k, Value: m.Value, Offset: m.Offset})
+			records = append(records, event.StateRecord{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
 	return records, unreadable

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -14,7 +13,7 @@ import (
 // Replayed is a machine whose windows of the past are judged, in event time.
 type Replayed struct {
 	*machine.Machine
-	next state.Offset
+	next event.Offset
 }
 
 // Replays returns what makes machines of a group named replay, of which nothing is known, whose windows m judges.

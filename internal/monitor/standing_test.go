@@ -7,7 +7,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -27,7 +26,7 @@ func (p *plant) judge(m *model.Model, group, name string, windows int, commands 
 	for seq := range uint64(windows) {
 		w := machinetest.At(seq, "T7", seq > 1)
 		w.Machine = name
-		alerts = append(alerts, mach.Apply(machine.Window{Features: machinetest.Features(m, w), Offset: state.Offset{At: int64(seq)}, At: now, Now: now}).Alerts...)
+		alerts = append(alerts, mach.Apply(machine.Window{Features: machinetest.Features(m, w), Offset: event.Offset{At: int64(seq)}, At: now, Now: now}).Alerts...)
 	}
 	for _, c := range commands {
 		c.Machine, c.By, c.Issued = name, "kim", now
@@ -60,7 +59,7 @@ func standingPlant(t *testing.T) *plant {
 	p.state("acme/line1/blind", `{"version":3,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
 	for i := range 4 {
 		if home := bus.PartitionOf("acme/line1/blind", 4); i != home {
-			p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: DefaultGroup, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
+			p.send(bus.Message{Topic: bus.TopicState, Key: event.StateKey{Group: DefaultGroup, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
 		}
 	}
 	return p
@@ -68,7 +67,7 @@ func standingPlant(t *testing.T) *plant {
 
 // state puts the record of a machine itself on its topic.
 func (p *plant) state(name, value string) {
-	p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: DefaultGroup, Machine: name}.String(), Route: name, Value: []byte(value)})
+	p.send(bus.Message{Topic: bus.TopicState, Key: event.StateKey{Group: DefaultGroup, Machine: name}.String(), Route: name, Value: []byte(value)})
 }
 
 // What Shown says of a machine is what its last alert left behind, in the partition where

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/fetch"
-	"github.com/flank-tcm/flank/internal/event/state"
 )
 
 // Errors that callers test for. Nothing was changed.
@@ -366,7 +366,7 @@ func (g *growing) moveState(ctx context.Context) error {
 func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	last := make(map[string]bus.Message) // of the keys that do not belong there
 	err := bus.ReadRange(ctx, g.Bus, bus.TopicState, partition, bus.Range{Settled: true}, func(m bus.Message) error {
-		if k, ok := state.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition {
+		if k, ok := event.ParseStateKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition {
 			if delete(last, m.Key); len(m.Value) > 0 {
 				last[m.Key] = m
 			}
@@ -380,10 +380,10 @@ func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	machines := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		tombstones = append(tombstones, bus.Message{Topic: bus.TopicState, Key: key, Pinned: true, Partition: partition})
-		k, _ := state.ParseKey(key)
+		k, _ := event.ParseStateKey(key)
 		machines[k.Machine] = true
 		m := last[key]
-		if r, err := state.Moved(state.Record{Key: k, Value: m.Value}); err == nil { // else a monitor sets it aside
+		if r, err := event.MovedState(event.StateRecord{Key: k, Value: m.Value}); err == nil { // else a monitor sets it aside
 			m.Value = r.Value
 		}
 		m.Pinned, m.Partition = true, bus.PartitionOf(k.Machine, g.Partitions)

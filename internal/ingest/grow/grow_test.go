@@ -17,8 +17,8 @@ import (
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
@@ -67,19 +67,19 @@ func (p *plant) fill() {
 		name := machineName(i)
 		p.send(bus.Message{Topic: bus.TopicWindows, Key: name, Value: []byte("w")}, bus.Message{Topic: bus.TopicCommands, Key: name, Value: []byte("c")})
 		for _, group := range []string{group1, group2} {
-			key := state.Key{Group: group, Machine: name}
+			key := event.StateKey{Group: group, Machine: name}
 			p.record(key, fmt.Sprintf(`{"version":3,"machine":%q,"tool":{"tool":"T1","alarm":{}},"evidence":[{"name":"A-1","offset":77}]}`, name))
-			key.Part = state.Slow
+			key.Part = event.SlowState
 			p.record(key, `{"commands":{"ids":[]}}`)
-			key.Part, key.Tool = state.OfTool, "moved"
+			key.Part, key.Tool = event.ToolState, "moved"
 			p.record(key, `{"tool":"moved","seen":1}`)
 			if i == 5 { // retired
-				p.record(state.Key{Group: group, Machine: name}, "")
+				p.record(event.StateKey{Group: group, Machine: name}, "")
 				p.record(key, "")
 			}
 		}
 	}
-	p.record(state.Key{Group: group1, Machine: machineName(4), Part: state.OfTool, Tool: "torn"}, "{")
+	p.record(event.StateKey{Group: group1, Machine: machineName(4), Part: event.ToolState, Tool: "torn"}, "{")
 	p.send(bus.Message{Topic: bus.TopicState, Key: machineName(0), Value: []byte("of a program that no one has any more")})
 	p.judged(group1, judgedTopics...)
 	p.judged(group2, judgedTopics...)
@@ -94,7 +94,7 @@ func (p *plant) send(msgs ...bus.Message) {
 	}
 }
 
-func (p *plant) record(k state.Key, value string) {
+func (p *plant) record(k event.StateKey, value string) {
 	p.t.Helper()
 	m := bus.Message{Topic: bus.TopicState, Key: k.String(), Route: k.Machine, Value: []byte(value)}
 	if value == "" {
@@ -194,7 +194,7 @@ func (p *plant) check(partitions int, before map[string]map[int]string) {
 	}
 	now := p.state()
 	for key := range before {
-		k, ok := state.ParseKey(key)
+		k, ok := event.ParseStateKey(key)
 		switch at := now[key]; {
 		case !ok:
 			if len(at) != 1 {
@@ -237,7 +237,7 @@ func TestGrow(t *testing.T) {
 	golden.Check(t, "grow.txt", said+"\n")
 	p.check(5, before)
 	for key, at := range p.state() {
-		k, ok := state.ParseKey(key)
+		k, ok := event.ParseStateKey(key)
 		was := before[key]
 		for i, value := range at {
 			moved := was[i] == ""

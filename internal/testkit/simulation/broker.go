@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -91,7 +90,7 @@ type sentCommand struct {
 }
 
 type stateRecord struct {
-	state.Record
+	event.StateRecord
 	txn *txn
 }
 
@@ -323,7 +322,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 // load returns the last record of every key among those that are committed. It returns false
 // while a transaction of any group is open: readers of committed messages come no
 // further than that.
-func (b *broker) load(part int) (records []state.Record, ok bool) {
+func (b *broker) load(part int) (records []event.StateRecord, ok bool) {
 	all := b.parts[part].state
 	if open := slices.IndexFunc(all, func(r stateRecord) bool { return r.txn.open() }); open >= 0 {
 		if b.w.Bug != StopsAtOpen {
@@ -331,15 +330,15 @@ func (b *broker) load(part int) (records []state.Record, ok bool) {
 		}
 		all = all[:open]
 	}
-	records = []state.Record{} // nil would be no answer
-	seen := make(map[state.Key]bool)
+	records = []event.StateRecord{} // nil would be no answer
+	seen := make(map[event.StateKey]bool)
 	for i, r := range slices.Backward(all) {
 		if !r.txn.committed && b.w.Bug != ReadsAborted || seen[r.Key] {
 			continue
 		}
 		seen[r.Key] = true
 		if r.Offset = int64(i); r.Value != nil {
-			records = append(records, r.Record)
+			records = append(records, r.StateRecord)
 		}
 	}
 	slices.Reverse(records)
@@ -350,7 +349,7 @@ func (b *broker) load(part int) (records []state.Record, ok bool) {
 // could still lose.
 func (b *broker) compact() {
 	for _, p := range b.parts {
-		seen := make(map[state.Key]bool)
+		seen := make(map[event.StateKey]bool)
 		from := len(p.state) // of what is kept
 		for _, r := range slices.Backward(p.state) {
 			switch key := r.Key; {

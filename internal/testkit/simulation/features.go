@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event/state"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -14,7 +14,7 @@ import (
 type opened struct {
 	*window.Features        // not changed
 	name             string // of their window
-	offset           state.Offset
+	offset           event.Offset
 	at               int64
 	edge             bool
 }
@@ -67,7 +67,7 @@ func (d *drive) take(from int) {
 func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
-	o := opened{Features: f.Features, name: f.name, offset: state.Offset{At: int64(i), Features: true}, at: f.stamp, edge: true}
+	o := opened{Features: f.Features, name: f.name, offset: event.Offset{At: int64(i), Features: true}, at: f.stamp, edge: true}
 	in := machine.Input{Offset: int64(i), At: o.time()}
 	if !f.judged() {
 		return in

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -397,7 +396,7 @@ func (d *drive) fetch(from int) {
 func (d *drive) windowInput(i int) machine.Input {
 	w := d.m.w
 	win := w.broker.parts[d.part].windows[i]
-	o := opened{Features: win.features, name: win.name, offset: state.Offset{At: int64(i)}, at: win.stamp}
+	o := opened{Features: win.features, name: win.name, offset: event.Offset{At: int64(i)}, at: win.stamp}
 	return machine.Input{Offset: o.offset.At, At: o.time(), Open: func(into *window.Features) error {
 		if win.other && w.Bug == RefusesSilently {
 			return otherLength

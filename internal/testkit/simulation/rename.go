@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/state"
 	"github.com/flank-tcm/flank/internal/testkit/oracle"
 )
 
@@ -55,7 +54,7 @@ func (g *gateway) rename(tries int) {
 }
 
 // kept returns the records of a machine as a command has them.
-func kept(records []state.Record, group, name string) (state []event.Kept) {
+func kept(records []event.StateRecord, group, name string) (state []event.Kept) {
 	for _, r := range records {
 		if r.Key.Group == group && r.Key.Machine == name {
 			state = append(state, event.Kept{Key: r.Key.String(), Value: r.Value})

@@ -1,4 +1,4 @@
-package state
+package event
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
@@ -20,7 +19,7 @@ const (
 
 // kept returns records as every release of version 3 must read them. T1, T2 and T3 are worn, T9 was in the spindle for one window of another
 // epoch; a shadow has seen all of them.
-func kept(t *testing.T) (records []Record) {
+func kept(t *testing.T) (records []StateRecord) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/records-3.json")
 	if err != nil {
@@ -36,19 +35,19 @@ func kept(t *testing.T) (records []Record) {
 		t.Fatal(err)
 	}
 	for _, r := range file.Records {
-		k, ok := ParseKey(r.Key)
+		k, ok := ParseStateKey(r.Key)
 		if !ok {
 			t.Fatalf("key %q", r.Key)
 		}
-		records = append(records, Record{Key: k, Value: r.Value})
+		records = append(records, StateRecord{Key: k, Value: r.Value})
 	}
 	return records
 }
 
 // shown returns records as a person reads them.
-func shown(records []Record) string {
+func shown(records []StateRecord) string {
 	var b strings.Builder
-	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	slices.SortFunc(records, func(a, b StateRecord) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	for _, r := range records {
 		var value bytes.Buffer
 		if err := json.Indent(&value, r.Value, "", " "); err != nil {
@@ -60,30 +59,30 @@ func shown(records []Record) string {
 }
 
 // Records of this version are read; older and newer ones are refused, with the remedy.
-func TestCheckVersion(t *testing.T) {
+func TestCheckStateVersion(t *testing.T) {
 	records := kept(t)
-	if err := CheckVersion(records); err != nil {
+	if err := CheckStateVersion(records); err != nil {
 		t.Error(err)
 	}
-	head := slices.IndexFunc(records, func(r Record) bool { return r.Key.Part == Head })
+	head := slices.IndexFunc(records, func(r StateRecord) bool { return r.Key.Part == HeadState })
 	for _, other := range []string{`"version":1,`, `"version":2,`, `"version":4,`, ""} {
 		records[head].Value = []byte(strings.Replace(string(kept(t)[head].Value), `"version":3,`, other, 1))
-		if err := CheckVersion(records); err == nil || !strings.Contains(err.Error(), "this program reads version 3: use the release that wrote it") {
+		if err := CheckStateVersion(records); err == nil || !strings.Contains(err.Error(), "this program reads version 3: use the release that wrote it") {
 			t.Errorf("%s %v", other, err)
 		}
 	}
 	records[head].Value = []byte("{")
-	if CheckVersion(records) == nil {
+	if CheckStateVersion(records) == nil {
 		t.Error("a torn head has a version")
 	}
 	records[head].Value = nil
-	if err := CheckVersion(records); err != nil {
+	if err := CheckStateVersion(records); err != nil {
 		t.Errorf("without a head: %v", err)
 	}
 }
 
 // difference returns what is in one machine's records and not in another's.
-func difference(usual, now []Record) string {
+func difference(usual, now []StateRecord) string {
 	lines := strings.Split(shown(usual), "\n")
 	var b strings.Builder
 	record := ""
@@ -104,13 +103,13 @@ func difference(usual, now []Record) string {
 }
 
 // The models of records are the models of its judgings and of its heads.
-func TestModels(t *testing.T) {
+func TestStateModels(t *testing.T) {
 	records := kept(t)
-	if ids := Models(records); !slices.Equal(ids, []string{"ecs-dbn-4097c53eb22f", "ecs-dbn-a5da0ce4c06d"}) {
+	if ids := StateModels(records); !slices.Equal(ids, []string{"ecs-dbn-4097c53eb22f", "ecs-dbn-a5da0ce4c06d"}) {
 		t.Errorf("%q", ids)
 	}
 	slices.Reverse(records)
-	if ids := Models(slices.Concat(records, []Record{{Key: Key{Group: group, Machine: drill}}, {Key: Key{Group: group, Machine: drill}, Value: []byte("x")}})); len(ids) != 2 {
+	if ids := StateModels(slices.Concat(records, []StateRecord{{Key: StateKey{Group: group, Machine: drill}}, {Key: StateKey{Group: group, Machine: drill}, Value: []byte("x")}})); len(ids) != 2 {
 		t.Errorf("%q", ids)
 	}
 }
@@ -118,30 +117,30 @@ func TestModels(t *testing.T) {
 // A record that goes to another partition keeps all but its offsets, and its tool's past is gone.
 func TestMoved(t *testing.T) {
 	now := kept(t)
-	head := slices.IndexFunc(now, func(r Record) bool { return r.Key.Part == Head })
+	head := slices.IndexFunc(now, func(r StateRecord) bool { return r.Key.Part == HeadState })
 	now[head].Value = []byte(strings.Replace(string(now[head].Value), `"model"`, `"evidence":[{"name":"a","offset":7},{"name":"b","offset":-9},{"name":"c","offset":-1}],"model"`, 1))
-	moved := make([]Record, len(now))
+	moved := make([]StateRecord, len(now))
 	for i, r := range now {
 		var err error
-		if moved[i], err = Moved(r); err != nil {
+		if moved[i], err = MovedState(r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	golden.Check(t, "moved.txt", difference(now, moved))
-	for _, bad := range []Record{
-		{Key: Key{Group: group, Machine: drill}, Value: []byte("x")},
-		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"tool":7}`)},
-		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"evidence":7}`)},
-		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"evidence":[{}]}`)},
-		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"tool":{"trace":7}}`)},
-		{Key: Key{Group: group, Machine: drill, Part: OfTool}, Value: []byte(`{"trace":"A"}`)},
+	for _, bad := range []StateRecord{
+		{Key: StateKey{Group: group, Machine: drill}, Value: []byte("x")},
+		{Key: StateKey{Group: group, Machine: drill}, Value: []byte(`{"tool":7}`)},
+		{Key: StateKey{Group: group, Machine: drill}, Value: []byte(`{"evidence":7}`)},
+		{Key: StateKey{Group: group, Machine: drill}, Value: []byte(`{"evidence":[{}]}`)},
+		{Key: StateKey{Group: group, Machine: drill}, Value: []byte(`{"tool":{"trace":7}}`)},
+		{Key: StateKey{Group: group, Machine: drill, Part: ToolState}, Value: []byte(`{"trace":"A"}`)},
 	} {
-		if _, err := Moved(bad); err == nil {
+		if _, err := MovedState(bad); err == nil {
 			t.Errorf("%q %s is moved", bad.Key, bad.Value)
 		}
 	}
-	for _, same := range []Record{{Key: Key{Group: group, Machine: drill}}, {Key: Key{Group: group, Machine: drill, Part: Slow}, Value: []byte("x")}} {
-		if r, err := Moved(same); err != nil || string(r.Value) != string(same.Value) {
+	for _, same := range []StateRecord{{Key: StateKey{Group: group, Machine: drill}}, {Key: StateKey{Group: group, Machine: drill, Part: SlowState}, Value: []byte("x")}} {
+		if r, err := MovedState(same); err != nil || string(r.Value) != string(same.Value) {
 			t.Errorf("%q: %v %s", same.Key, err, r.Value)
 		}
 	}
@@ -149,16 +148,16 @@ func TestMoved(t *testing.T) {
 
 // A machine goes on under another name with the records of its group, and of no other.
 func TestRenamed(t *testing.T) {
-	kept := []event.Kept{{Key: "other\x1f" + drill, Value: []byte("{}")}, {Key: group + "\x1f" + drill + "\x1fslow", Value: []byte("{1}")}}
-	got, err := Renamed(kept, group, drill, "new")
-	if err != nil || len(got) != 1 || got[0].Key != (Key{Group: group, Machine: "new", Part: Slow}) || string(got[0].Value) != "{1}" {
+	kept := []Kept{{Key: "other\x1f" + drill, Value: []byte("{}")}, {Key: group + "\x1f" + drill + "\x1fslow", Value: []byte("{1}")}}
+	got, err := RenamedState(kept, group, drill, "new")
+	if err != nil || len(got) != 1 || got[0].Key != (StateKey{Group: group, Machine: "new", Part: SlowState}) || string(got[0].Value) != "{1}" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := Renamed(kept[:1], group, drill, "new"); err != ErrNoRecord {
+	if _, err := RenamedState(kept[:1], group, drill, "new"); err != ErrNoState {
 		t.Error(err)
 	}
 	for _, key := range []string{"x", group + "\x1fother"} {
-		if _, err := Renamed([]event.Kept{{Key: key}}, group, drill, "new"); err == nil {
+		if _, err := RenamedState([]Kept{{Key: key}}, group, drill, "new"); err == nil {
 			t.Errorf("%q is renamed", key)
 		}
 	}
@@ -177,8 +176,8 @@ func TestCheckGroup(t *testing.T) {
 func TestOffset(t *testing.T) {
 	for text, want := range map[string]Offset{"0": {}, "-1": {At: -1}, "7": {At: 7}, "-2": {0, true}, "-9": {7, true}} {
 		var o Offset
-		if err := json.Unmarshal([]byte(text), &o); err != nil || o != want || string(event.JSON(o)) != text {
-			t.Errorf("%s: %+v, %s, %v", text, o, event.JSON(o), err)
+		if err := json.Unmarshal([]byte(text), &o); err != nil || o != want || string(JSON(o)) != text {
+			t.Errorf("%s: %+v, %s, %v", text, o, JSON(o), err)
 		}
 	}
 }

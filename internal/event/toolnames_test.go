@@ -1,4 +1,4 @@
-package state
+package event
 
 import (
 	"encoding/json"
@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Names are those that were added last, each with the life that it had last, also after they were written.
 func TestNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var names Names
+		var names ToolNames
 		lives := make(map[string]string)
 		tool := rapid.SampledFrom([]string{"", "T1", "T2", "T3"})
 		life := rapid.SampledFrom([]string{"", "x", "y"})
@@ -31,8 +29,8 @@ func TestNames(t *testing.T) {
 			if !slices.Equal(was, before) {
 				t.Fatal("what was there has changed")
 			}
-			var again Names
-			if err := json.Unmarshal(event.JSON(names), &again); err != nil || !slices.Equal(again, names) {
+			var again ToolNames
+			if err := json.Unmarshal(JSON(names), &again); err != nil || !slices.Equal(again, names) {
 				t.Fatalf("%v became %v: %v", names, again, err)
 			}
 			for _, name := range []string{"", "T1", "T2", "T3"} {
@@ -49,7 +47,7 @@ func TestNames(t *testing.T) {
 
 // A plant may call each tool by a name of its own: none of them is taken for an earlier one, and a thousand are kept.
 func TestNamesAreBounded(t *testing.T) {
-	var names Names
+	var names ToolNames
 	for i := range 12_000 {
 		name := fmt.Sprint("T", i)
 		if names.Has(name, "") {
@@ -57,7 +55,7 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 		names = names.With(name, "")
 	}
-	if n := len(event.JSON(names)); n > 11_000 {
+	if n := len(JSON(names)); n > 11_000 {
 		t.Errorf("%d bytes", n)
 	}
 	if names.Has("T10999", "") || !names.Has("T11000", "") || !names.Has("T11999", "") {
@@ -68,7 +66,7 @@ func TestNamesAreBounded(t *testing.T) {
 // Any bytes are names.
 func TestNamesOfAnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		names := Names(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes"))
+		names := ToolNames(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes"))
 		if names.Has("T1", ""); !names.With("T1", "x").Has("T1", "x") && len(names)%8 == 0 || names.Without("T1").Has("T1", "") {
 			t.Fatalf("% x", []byte(names))
 		}

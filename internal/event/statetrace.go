@@ -1,4 +1,4 @@
-package state
+package event
 
 import (
 	"encoding/base64"
@@ -9,8 +9,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Offset is where a window lies in the machine's partition of the windows topic.
@@ -45,23 +43,23 @@ func (o *Offset) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Trace is the last windows of a tool, for alerts and to find them again on Kafka.
-type Trace []TracePoint
+// StateTrace is the last windows of a tool, for alerts and to find them again on Kafka.
+type StateTrace []TracePoint
 
 // TracePoint is one window of a trace and where it lies.
 type TracePoint struct {
-	event.Point
+	Point
 	Offset Offset
 }
 
 // MarshalText packs a trace, which is the larger part of what changes with every
 // window: 17 bytes a window, in base64.
-func (t Trace) MarshalText() ([]byte, error) {
+func (t StateTrace) MarshalText() ([]byte, error) {
 	b := make([]byte, 0, 24*len(t))
 	var seq uint64
 	var end, offset int64
 	for _, p := range t {
-		v := slices.Index(event.Verdicts, p.Verdict)
+		v := slices.Index(Verdicts, p.Verdict)
 		if v < 0 {
 			return nil, fmt.Errorf("trace: verdict %q", p.Verdict)
 		}
@@ -76,7 +74,7 @@ func (t Trace) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalJSON restores a trace and refuses what is not one.
-func (t *Trace) UnmarshalJSON(text []byte) error {
+func (t *StateTrace) UnmarshalJSON(text []byte) error {
 	var packed string
 	if err := json.Unmarshal(text, &packed); err != nil {
 		return fmt.Errorf("trace: %w", err)
@@ -99,7 +97,7 @@ func (t *Trace) UnmarshalJSON(text []byte) error {
 			}
 			b = b[n:]
 		}
-		if len(b) < 8 || v >= len(event.Verdicts) || len(*t) == event.MaxTrace {
+		if len(b) < 8 || v >= len(Verdicts) || len(*t) == MaxTrace {
 			return errors.New("trace: cut off, too long, or of a verdict that this program does not know")
 		}
 		seq, end, offset = seq+uint64(d[0]), end+d[1], offset+d[2]
@@ -108,14 +106,14 @@ func (t *Trace) UnmarshalJSON(text []byte) error {
 			return errors.New("trace: a score that is not a number")
 		}
 		b = b[8:]
-		*t = append(*t, TracePoint{event.Point{Seq: seq, End: time.Unix(0, end).UTC(), Score: score, Verdict: event.Verdicts[v]}, unpacked(offset)})
+		*t = append(*t, TracePoint{Point{Seq: seq, End: time.Unix(0, end).UTC(), Score: score, Verdict: Verdicts[v]}, unpacked(offset)})
 	}
 	return nil
 }
 
 // Points returns the trace as an alert has it.
-func (t Trace) Points() []event.Point {
-	points := make([]event.Point, len(t))
+func (t StateTrace) Points() []Point {
+	points := make([]Point, len(t))
 	for i, p := range t {
 		points[i] = p.Point
 	}

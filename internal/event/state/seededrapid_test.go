@@ -1,3 +1,0 @@
-package state
-
-import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"
