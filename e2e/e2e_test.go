@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 	}
 	bin = dir
 	code := kafkatest.Main(m)
+	closeChromium()
 	if !keep {
 		os.RemoveAll(dir)
 	}

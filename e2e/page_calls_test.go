@@ -27,7 +27,7 @@ func (b *browser) media(feature, value string) {
 // allow gives or denies a page of this browser a permission.
 func (b *browser) allow(permission string, setting permissions.PermissionSetting) {
 	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, permissions.SetPermission, permissions.SetPermissionParams{Permission: &permissions.PermissionDescriptor{Name: permission}, Setting: setting}); err != nil {
+	if _, err := chromedp.Call(b.ctx, permissions.SetPermission, permissions.SetPermissionParams{Permission: &permissions.PermissionDescriptor{Name: permission}, Setting: setting, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID}); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -42,17 +43,30 @@ type browser struct {
 	complaints []string
 }
 
-func openBrowser(t *testing.T, address string) *browser {
+// chromium is the browser of all tests, which the first one starts. TestMain closes it.
+var chromium = sync.OnceValues(func() (context.Context, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Fatal("no chromium: apt-get install chromium")
+		return nil, errors.New("no chromium: apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
+	ctx, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
+	ctx, _ = chromedp.NewContext(ctx)
+	closeChromium = func() { _ = chromedp.Cancel(ctx) }
+	return ctx, chromedp.Do(ctx)
+})
+
+var closeChromium = func() {}
+
+// openBrowser opens a page with cookies, stores and permissions of its own.
+func openBrowser(t *testing.T, address string) *browser {
+	ctx, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &browser{t: t, requests: map[network.RequestID]string{}}
-	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.listen))
+	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.listen))
 	t.Cleanup(cancel)
+	b.ctx = ctx
 	for _, domain := range []cdp.Command[cdp.Empty, cdp.Empty]{log.Enable, runtime.Enable, audits.Enable} {
 		if _, err := chromedp.Call(b.ctx, domain, cdp.Empty{}); err != nil {
 			t.Fatal(err)
