@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/spent"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -31,6 +32,7 @@ const asProcess = "FLANK_TEST_PROCESS"
 func TestMain(m *testing.M) {
 	as := os.Getenv(asProcess)
 	if as == "" {
+		await.Together()
 		os.Exit(m.Run())
 	}
 	var err error
