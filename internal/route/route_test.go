@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -387,7 +388,11 @@ const patience = 2 * time.Minute
 // startBroker starts an embedded broker with all topics.
 func startBroker(t *testing.T, partitions int) (bus.Config, *bus.Producer) {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.NewMemory(ln)
 	if err != nil {
 		t.Fatal(err)
 	}
