@@ -59,14 +59,14 @@ func anyBroker(t testing.TB) Config {
 	return Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 }
 
-// startBroker starts an embedded broker, for its own tests and for tests that inject faults. They do not run where
+// startBroker starts an embedded broker in memory, for its own tests and for tests that inject faults. They do not run where
 // FLANK_KAFKA names another one.
 func startBroker(t testing.TB) (*Broker, Config) {
 	t.Helper()
 	if kafkatest.Version() != "" {
 		t.Skip("on the embedded broker: go test runs it")
 	}
-	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := StartBroker("", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ type Broker struct {
 	compact func()
 }
 
-// StartBroker starts a broker; broker_start_test.go sets it.
+// StartBroker starts a broker, in memory if dir is empty; broker_start_test.go sets it.
 var StartBroker func(dir, addr string) (*Broker, error)
 
 // NewBroker returns a broker by its parts.

@@ -10,6 +10,7 @@ import (
 // Monitors start where the state of all machines lies where their windows go. Records of the
 // release before are read, too.
 func TestGrowthCheck(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		record     string
 		partitions int
@@ -68,6 +69,7 @@ func TestGrowthRecordIsWrittenAgain(t *testing.T) {
 
 // A reader that has read a topic notices that it was removed and made again.
 func TestGrowthOfATopicMadeAgain(t *testing.T) {
+	t.Parallel()
 	_, cfg := startBroker(t)
 	apply(t, cfg, 2)
 	if err := newProducer(t, cfg).WriteGrowth(testContext(t), Growth{Had: []int{2, 4}, State: 4}); err != nil {

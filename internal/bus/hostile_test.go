@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 )
@@ -34,53 +35,55 @@ func TestHostileBroker(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
+	var all sync.WaitGroup
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for name, say := range map[string]func(net.Conn){
 		"silence": func(net.Conn) { time.Sleep(time.Minute) }, "endless zeros": endless, "dripping zeros": drip,
 		"a huge answer": answer(1<<32-1, endless), "a negative answer": answer(1<<31, endless), "a long answer that never comes": answer(maxResponse, drip), "a long answer of zeros": answer(maxResponse, endless),
 		"a web server": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); endless(c) },
 		"hanging up":   func(net.Conn) {},
 	} {
-		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer c.Close()
-						if _, err := c.Read(make([]byte, 4)); err == nil { // a request has come
-							go func() { _, _ = io.Copy(io.Discard, c) }()
-							say(c)
-						}
-					}()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
 				}
-			}()
-			p, err := NewProducer(Config{Brokers: []string{l.Addr().String()}, ClientID: "hostile"})
-			if err != nil {
-				t.Fatal(err)
+				go func() {
+					defer c.Close()
+					if _, err := c.Read(make([]byte, 4)); err == nil { // a request has come
+						go func() { _, _ = io.Copy(io.Discard, c) }()
+						say(c)
+					}
+				}()
 			}
+		}()
+		p, err := NewProducer(Config{Brokers: []string{l.Addr().String()}, ClientID: "hostile"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
 			begun := time.Now()
 			if err := p.Send(ctx, []Message{{Topic: TopicWindows, Key: "m", Value: []byte("v")}}); err == nil {
-				t.Error("a message was sent")
+				t.Errorf("%s: a message was sent", name)
 			}
 			p.Close()
 			if took := time.Since(begun); took > patience { // the time-out is half a second
-				t.Errorf("%v", took)
-			}
-			runtime.ReadMemStats(&after)
-			if after.Sys > before.Sys+512<<20 {
-				t.Errorf("the process has taken %d MiB", (after.Sys-before.Sys)>>20)
+				t.Errorf("%s: %v", name, took)
 			}
 		})
+	}
+	all.Wait()
+	runtime.ReadMemStats(&after)
+	if after.Sys > before.Sys+512<<20 {
+		t.Errorf("the process has taken %d MiB", (after.Sys-before.Sys)>>20)
 	}
 }

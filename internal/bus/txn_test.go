@@ -707,7 +707,7 @@ func TestFeaturesAreCompressed(t *testing.T) {
 // An answer of the largest length leaves out aborted messages, too.
 func TestAbortedInFullAnswer(t *testing.T) {
 	t.Parallel()
-	b, err := StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := StartBroker("", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

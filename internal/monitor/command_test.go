@@ -97,7 +97,8 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	late.Store(int64(2 * time.Hour)) // no monitor ran when the shelf ended
-	p.monitor(clock)
+	p.monitor(clock).untilReady(t)
+	late.Add(int64(readyWithin)) // by then it would have read commands that came meanwhile
 	p.until(bus.TopicAlerts, func(msgs []bus.Message) bool {
 		return strings.Contains(string(msgs[len(msgs)-1].Value), `"unshelved"`)
 	})

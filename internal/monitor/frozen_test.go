@@ -30,7 +30,7 @@ func TestMakeFrozen(t *testing.T) {
 	if dir == "" {
 		t.Skip("FIXTURE names no folder: the frozen plant is made once for a release")
 	}
-	p := newPlantWithoutTopics(t)
+	p := newPlantIn(t, t.TempDir())
 	for _, topic := range bus.Planned(1) {
 		settings := []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}} // the data are read for years
 		if topic.Settings["cleanup.policy"] == "compact" {

@@ -65,7 +65,8 @@ func drillWindow(layout *signal.Layout, machine string, seq uint64) *window.Wind
 }
 
 // Long windows are judged in the memory of Kafka's answers, which the next answers get. What is published of them is what the
-// same windows give one by one, bit by bit, and dead letters hold what came.
+// same windows give one by one, bit by bit, and dead letters hold what came. Alone: next to other tests, garbage collections take
+// the memory before the next answers get it, and a window in lent memory is not overwritten.
 func TestWindowsAreJudgedWhereTheyLie(t *testing.T) {
 	p := newPlant(t, 1)
 	p.model = drillModel(t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -49,7 +50,7 @@ func at(seq uint64, tool string, faulty bool) *window.Window {
 // plant is a broker, and what is needed to send it windows.
 type plant struct {
 	t     *testing.T
-	dir   string
+	dir   string // of the broker; empty: it is in memory
 	bus   bus.Config
 	model *model.Model
 	codec *window.Codec
@@ -73,8 +74,11 @@ func (p *plant) apply(partitions int) {
 	}
 }
 
-func newPlantWithoutTopics(t *testing.T) *plant {
-	p := &plant{t: t, dir: t.TempDir(), model: machinetest.OneValue(t)}
+func newPlantWithoutTopics(t *testing.T) *plant { return newPlantIn(t, "") }
+
+// newPlantIn starts a broker without topics, whose data is in a folder: a copy of it, or another broker, has the data after it.
+func newPlantIn(t *testing.T, dir string) *plant {
+	p := &plant{t: t, dir: dir, model: machinetest.OneValue(t)}
 	p.open()
 	return p
 }
@@ -96,7 +100,14 @@ func (p *plant) open() {
 }
 
 func (p *plant) start(addr string) {
-	b, err := broker.Start(p.dir, addr)
+	var b *broker.Broker
+	var ln net.Listener
+	var err error
+	if p.dir != "" {
+		b, err = broker.Start(p.dir, addr)
+	} else if ln, err = net.Listen("tcp", addr); err == nil {
+		b, err = broker.NewMemory(ln)
+	}
 	if err != nil {
 		p.t.Error(err)
 		return
@@ -669,7 +680,8 @@ func TestDamagedState(t *testing.T) {
 // after its partition was taken away: the monitor waits and goes on.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	p := newPlant(t, 1)
+	p := newPlantIn(t, t.TempDir())
+	p.apply(1)
 	ws := life(20, 10)
 	p.send(p.messages(ws...)...)
 	var once sync.Once

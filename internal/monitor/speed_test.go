@@ -5,6 +5,7 @@ package monitor
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,16 @@ import (
 // Its value is the folder of an embedded broker, or "send windows to " or "send features to " and the address of one.
 const asProcess = "FLANK_TEST_PROCESS"
 
+// TestMain runs more tests at a time than there are processors, unless -parallel says how many: the parallel ones mostly wait.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
 	as := os.Getenv(asProcess)
 	if as == "" {
 		os.Exit(m.Run())

@@ -90,6 +90,7 @@ func ofMachine(name string, ws ...*window.Window) []*window.Window {
 // While a member of the older release is in the group a monitor is not ready, and says
 // which member keeps it out. Then it takes over by itself.
 func TestOlderReleaseKeepsMonitorOut(t *testing.T) {
+	t.Parallel()
 	p := newPlant(t, 1)
 	cfg := p.bus
 	cfg.ClientID = "older"

@@ -86,6 +86,7 @@ func within(t *testing.T) context.Context {
 // Who connects later sees how each machine stands; a broker that forgot is shown it
 // again.
 func TestRetained(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	_, to := mqttRoute(t, s)
 	for _, m := range []*Event{
@@ -155,6 +156,7 @@ func TestMQTTClientID(t *testing.T) {
 
 // Two monitors with one client id back off, warn once each, and their routes are not up, although they take events.
 func TestMQTTClientIDTwice(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	var logs [2]logtest.Buffer
 	var routes [2]*bench
@@ -164,6 +166,12 @@ func TestMQTTClientIDTwice(t *testing.T) {
 		if routes[i] = r; to.ready(within(t)) != nil {
 			t.Fatal("no connection")
 		}
+		// A connection that is taken in the middle of its life sign waits 10 s for the broker's answer.
+		await.Until(t, "it is online", func() bool {
+			to.mu.Lock()
+			defer to.mu.Unlock()
+			return !to.signed.IsZero()
+		})
 	}
 	await.Until(t, "both say it", func() bool {
 		return strings.Contains(logs[0].String(), "route_contested") && strings.Contains(logs[1].String(), "route_contested")
@@ -181,6 +189,7 @@ func TestMQTTClientIDTwice(t *testing.T) {
 // A monitor is online from its first connection on, says so again while it has machines, and is offline when it
 // dies, stops, or its test of a route is all there is.
 func TestMonitorStatus(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	heard := listen(t, s, "flank/_monitor/#")
 	last := func() (m monitorStatus) {
@@ -236,6 +245,7 @@ func TestMonitorStatus(t *testing.T) {
 
 // A broker that refuses the life sign gets alerts all the same, and the log says it once.
 func TestMonitorStatusRefused(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{ReadOnly: "flank/_monitor/"})
 	var log logtest.Buffer
 	_, to := mqttRoute(t, s)
@@ -337,7 +347,11 @@ func TestMQTTAway(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{Users: map[string]string{"flank": "right"}})
 	t.Setenv("MQTT_PASSWORD", "wrong")
 	_, to := mqttRoute(t, s, func(m *mqttConfig) { m.Login = credential.Login{User: "flank", PasswordEnv: "MQTT_PASSWORD"} })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	if err := to.connect(); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the broker refuses the password", func() bool { return to.trouble.Load() != nil })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := to.deliver(ctx, opened(t, alert(drill, 1, event.Raised)))
 	if err == nil || !strings.Contains(err.Error(), "no connection to "+s.URL) || strings.Contains(err.Error(), "wrong") {
@@ -408,6 +422,7 @@ func hostReads(t *testing.T, all []heard, want string) {
 // from 0 to 255, a death that names the birth it belongs to, births again after a
 // lost connection and when a host asks.
 func TestSparkplugLife(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	e := listen(t, s, "spBv1.0/#")
 	_, to := mqttRoute(t, s, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })
@@ -480,6 +495,7 @@ func TestSparkplugLife(t *testing.T) {
 // An edge node is born once, and each machine once, although partitions come one by one, at the same time and in
 // any order, and a partition that comes later adds its machines alone. The life after a restart has another bdSeq.
 func TestSparkplugOneBirth(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	e := listen(t, s, "spBv1.0/#")
 	r, to := mqttRoute(t, s, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })

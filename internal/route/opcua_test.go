@@ -119,6 +119,7 @@ func (b *bench) after(t *testing.T, d time.Duration) {
 
 // A PLC takes a request once, also if the monitor is restarted in the middle.
 func TestOPCUARequest(t *testing.T) {
+	t.Parallel()
 	for _, machine := range []string{drill, drill26} {
 		name := event.ShortName(machine)
 		s := opcuatest.Start(t, "", plcVariables())
@@ -193,6 +194,7 @@ func TestOPCUARequestNotTaken(t *testing.T) {
 // A server that was away gets the present state when it is back, and one that forgot within a
 // minute.
 func TestOPCUAServerAway(t *testing.T) {
+	t.Parallel()
 	s := opcuatest.Start(t, "", plcVariables())
 	b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 	if err := to.deliver(within(t), opened(t, alert(drill, 1, event.Raised))); err != nil {
@@ -276,6 +278,7 @@ func TestOPCUATestWritesNothing(t *testing.T) {
 // Two monitors of a group: the one that has the machine sends, and the other one goes on when
 // it is gone.
 func TestOPCUATwoMonitors(t *testing.T) {
+	t.Parallel()
 	cfg, out := startBroker(t, 1)
 	s := opcuatest.Start(t, "", plcVariables())
 	asked := 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -387,7 +388,11 @@ const patience = 2 * time.Minute
 // startBroker starts an embedded broker with all topics.
 func startBroker(t *testing.T, partitions int) (bus.Config, *bus.Producer) {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.NewMemory(ln)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,6 +449,7 @@ func (m *mailbox) has(n int) func() bool {
 // On Kafka: a new route begins at the newest message, one that was away goes on
 // where it was, and a dead receiver of one route delays no other.
 func TestOnKafka(t *testing.T) {
+	t.Parallel()
 	cfg, out := startBroker(t, 2)
 	const lathe = "acme/spore/bay2/line1/lathe"
 	send(t, out, alert(drill, 0, event.Raised), alert(lathe, 0, event.Raised)) // history
@@ -474,6 +480,7 @@ func TestOnKafka(t *testing.T) {
 // Two monitors share the partitions of a route, and one that comes late gets no
 // history either.
 func TestTwoMonitors(t *testing.T) {
+	t.Parallel()
 	cfg, out := startBroker(t, 4)
 	var boxes [2]mailbox
 	running(t, cfg, Config{Name: "cmms"}, &boxes[0])
@@ -500,6 +507,7 @@ func TestTwoMonitors(t *testing.T) {
 
 // Kafka to Kafka: the message as it was.
 func TestKafkaRoute(t *testing.T) {
+	t.Parallel()
 	cfg, out := startBroker(t, 1)
 	other, _ := startBroker(t, 1)
 	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &kafkaConfig{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
@@ -521,6 +529,7 @@ func TestKafkaRoute(t *testing.T) {
 
 // A refused alert lies on the dead-letter topic, and the ones behind it go on.
 func TestRefusedOnKafka(t *testing.T) {
+	t.Parallel()
 	cfg, out := startBroker(t, 1)
 	box := &mailbox{says: func(e *Event, _ int) error {
 		if strings.HasSuffix(e.ID, "/1/raised") {
