@@ -107,6 +107,7 @@ func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes that read hostile files")
 	}
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
