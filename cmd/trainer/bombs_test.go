@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,7 @@ func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes that read hostile files")
 	}
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -149,20 +151,21 @@ func bombs(t *testing.T) map[string][]string {
 	t.Helper()
 	all := make(map[string][]string)
 	dir := t.TempDir()
-	add := func(kind, name string, b []byte) string {
+	fill := func(kind, name string, f filling) string {
 		path := filepath.Join(dir, kind, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, b, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), f.write(path)); err != nil {
 			t.Fatal(err)
 		}
 		all[kind] = append(all[kind], path)
 		return path
 	}
-	modelBombs(t, func(name string, b []byte) string { return add("model", name, b) })
-	for name, b := range textBombs() {
-		add("csv", name+".csv", b)
+	add := func(kind, name string, b []byte) string { return fill(kind, name, filling{head: b}) }
+	modelBombs(t, func(name string, f filling) string { return fill("model", name, f) })
+	for name, f := range textBombs() {
+		fill("csv", name+".csv", f)
 	}
-	for name, b := range yamlBombs() {
-		add("yaml", name+".yaml", b)
+	for name, f := range yamlBombs() {
+		fill("yaml", name+".yaml", f)
 	}
 	pq, ar := parquetBomb(t), arrowBomb(t)
 	parquets, arrows := parquetBombs(t), arrowBombs(t, ar)
@@ -228,6 +231,52 @@ func bombs(t *testing.T) map[string][]string {
 	return all
 }
 
+// filling is a file that has one text many times. It is never whole in memory: that took longer than
+// to read it.
+type filling struct {
+	head   []byte
+	unit   string
+	times  int
+	tail   string
+	sealed bool // a checksum is behind it
+}
+
+// repeat returns as many of a text as n bytes have room for.
+func repeat(unit string, n int) filling { return filling{unit: unit, times: n / len(unit)} }
+
+// after puts texts before and behind a filling.
+func after(head string, f filling, tail string) filling {
+	f.head, f.tail = []byte(head), tail
+	return f
+}
+
+func (f filling) size() int { return len(f.head) + len(f.unit)*f.times + len(f.tail) }
+
+func (f filling) write(path string) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	sum := sha256.New()
+	w := io.Writer(file)
+	if f.sealed {
+		w = io.MultiWriter(file, sum)
+	}
+	_, err = w.Write(f.head)
+	some := bytes.Repeat([]byte(f.unit), min(f.times, 1<<16))
+	for left := f.times * len(f.unit); left > 0 && err == nil; left -= len(some) {
+		_, err = w.Write(some[:min(left, len(some))])
+	}
+	if err == nil {
+		_, err = io.WriteString(w, f.tail)
+	}
+	if err == nil && f.sealed {
+		_, err = file.Write(sum.Sum(nil))
+	}
+	return err
+}
+
 // mutants returns ten files in which a length or a count is what it cannot be. Half of them are
 // changed at the end, where footers are.
 func mutants(b []byte) (all [][]byte) {
@@ -247,16 +296,12 @@ func mutants(b []byte) (all [][]byte) {
 	return all
 }
 
-func modelBombs(t *testing.T, add func(string, []byte) string) {
+func modelBombs(t *testing.T, add func(string, filling) string) {
 	good, err := machinetest.WithWear(t).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	good = good[:len(good)-sha256.Size]
-	sealed := func(b []byte) []byte {
-		sum := sha256.Sum256(b)
-		return append(b, sum[:]...)
-	}
 	// The numbers behind each section's head are its lengths and counts.
 	for _, section := range []string{"manifest", "classifier", "golden", "wear"} {
 		head := append([]byte{byte(len(section))}, section...)
@@ -272,49 +317,51 @@ func modelBombs(t *testing.T, add func(string, []byte) string) {
 			} else {
 				binary.LittleEndian.PutUint32(c[at:], 1<<31-1)
 			}
-			add(fmt.Sprintf("%s-%d.flank", section, n), sealed(c))
+			add(fmt.Sprintf("%s-%d.flank", section, n), filling{head: c, sealed: true})
 		}
 	}
-	withManifest := func(text []byte) []byte {
+	// with puts a section behind a head that announces it.
+	with := func(head []byte, section filling) filling {
+		section.head, section.sealed = append(binary.LittleEndian.AppendUint64(head, uint64(section.size())), section.head...), true
+		return section
+	}
+	withManifest := func(text filling) filling {
 		b := append([]byte("FLANKMDL"), 1, 0, 0, 0, 1, 0, 0, 0, 8)
-		b = binary.LittleEndian.AppendUint64(append(b, "manifest"...), uint64(len(text)))
-		return sealed(append(b, text...))
+		return with(append(b, "manifest"...), text)
 	}
-	for name, b := range map[string][]byte{
-		"wear":       []byte(`{"parts":[` + strings.Repeat(`{},`, 20<<20) + `{}]}`),
-		"drift":      []byte(`{"features":[` + strings.Repeat(`{},`, 20<<20) + `{}]}`),
+	for name, f := range map[string]filling{
+		"wear":       {[]byte(`{"parts":[`), `{},`, 20 << 20, `{}]}`, true},
+		"drift":      {[]byte(`{"features":[`), `{},`, 20 << 20, `{}]}`, true},
 		"golden":     goldenBomb(20 << 20),
-		"classifier": append([]byte("FCLS\x01\x00\x00\x00"), bytes.Repeat([]byte{0xff, 0xff, 0xff, 0x00}, 20<<20)...),
-		"conformal":  bytes.Repeat([]byte{1}, 64<<20),
-		"novelty":    make([]byte, 64<<20),
+		"classifier": {[]byte("FCLS\x01\x00\x00\x00"), "\xff\xff\xff\x00", 20 << 20, "", true},
+		"conformal":  repeat("\x01", 64<<20),
+		"novelty":    repeat("\x00", 64<<20),
 	} {
-		add("large-"+name+".flank", sealed(withSection(good, name, b)))
+		add("large-"+name+".flank", with(withSection(good, name), f))
 	}
-	add("nested.flank", withManifest(bytes.Repeat([]byte("["), 20<<20)))
-	add("names.flank", withManifest([]byte(`{"feature_names":[`+strings.Repeat(`"",`, 5<<20)+`""]}`)))
-	add("many-names.flank", withManifest([]byte(`{"feature_names":[`+strings.Repeat(`"",`, 60<<20)+`""]}`)))
-	add("usual.flank", withManifest([]byte(`{"usual_quality":[`+strings.Repeat(`[],`, 5<<20)+`[]]}`)))
+	add("nested.flank", withManifest(repeat("[", 20<<20)))
+	add("names.flank", withManifest(filling{[]byte(`{"feature_names":[`), `"",`, 5 << 20, `""]}`, true}))
+	add("many-names.flank", withManifest(filling{[]byte(`{"feature_names":[`), `"",`, 60 << 20, `""]}`, true}))
+	add("usual.flank", withManifest(filling{[]byte(`{"usual_quality":[`), `[],`, 5 << 20, `[]]}`, true}))
 	for name, size := range map[string]int64{"zeros.flank": 256 << 20, "endless.flank": 1 << 40} {
-		if err := os.Truncate(add(name, []byte("FLANKMDL")), size); err != nil { // sparse
+		if err := os.Truncate(add(name, filling{head: []byte("FLANKMDL")}), size); err != nil { // sparse
 			t.Fatal(err)
 		}
 	}
 }
 
 // goldenBomb is a section of golden vectors of one number each.
-func goldenBomb(rows int) []byte {
+func goldenBomb(rows int) filling {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(rows))
-	b = append(b, 1, 0, 0, 0, 0, 0, 0, 0)
-	return append(b, make([]byte, 4*rows)...)
+	return filling{head: append(b, 1, 0, 0, 0, 0, 0, 0, 0), unit: "\x00\x00\x00\x00", times: rows}
 }
 
-// withSection returns a model without its checksum that has other bytes in one section.
-func withSection(model []byte, section string, bytes []byte) []byte {
+// withSection returns a model without its checksum in which one section is the last, up to that section's length.
+func withSection(model []byte, section string) []byte {
 	out := append([]byte(nil), model[:16]...)
 	count := uint32(0)
-	put := func(name string, data []byte) {
+	named := func(name string) {
 		out = append(append(out, byte(len(name))), name...)
-		out = append(binary.LittleEndian.AppendUint64(out, uint64(len(data))), data...)
 		count++
 	}
 	for rest := model[16:]; len(rest) > 0; {
@@ -322,44 +369,43 @@ func withSection(model []byte, section string, bytes []byte) []byte {
 		rest = rest[1+len(name):]
 		n := binary.LittleEndian.Uint64(rest)
 		if name != section {
-			put(name, rest[8:8+n])
+			named(name)
+			out = append(out, rest[:8+n]...)
 		}
 		rest = rest[8+n:]
 	}
-	put(section, bytes)
+	named(section)
 	binary.LittleEndian.PutUint32(out[12:], count)
 	return out
 }
 
 // textBombs are tables as text.
-func textBombs() map[string][]byte {
+func textBombs() map[string]filling {
 	const mb = 1 << 20
-	line := func(s string, n int) []byte { return bytes.Repeat([]byte(s), n/len(s)) }
-	return map[string][]byte{
-		"line":       line("a", 64*mb),
-		"separators": line(",", 64*mb),
-		"quote":      append([]byte(`"`), line("a,\n", 64*mb)...),
-		"quotes":     line(`"",`, 64*mb),
-		"zeros":      make([]byte, 64*mb),
-		"columns":    append(line("c,", 4*mb-64), "c\n1\n"...),
-		"same":       append(line("c,", 1*mb), "c\n1\n"...),
-		"ragged":     append([]byte("machine,tool,x\n"), line("a,b,1,2,3,4\n", 16*mb)...),
-		"numbers":    append([]byte("machine,tool,x\n"), append(line("1", 3*mb), '\n')...),
-		"returns":    line("\r", 64*mb),
+	return map[string]filling{
+		"line":       repeat("a", 64*mb),
+		"separators": repeat(",", 64*mb),
+		"quote":      after(`"`, repeat("a,\n", 64*mb), ""),
+		"quotes":     repeat(`"",`, 64*mb),
+		"zeros":      repeat("\x00", 64*mb),
+		"columns":    after("", repeat("c,", 4*mb-64), "c\n1\n"),
+		"same":       after("", repeat("c,", 1*mb), "c\n1\n"),
+		"ragged":     after("machine,tool,x\n", repeat("a,b,1,2,3,4\n", 16*mb), ""),
+		"numbers":    after("machine,tool,x\n", repeat("1", 3*mb), "\n"),
+		"returns":    repeat("\r", 64*mb),
 	}
 }
 
-func yamlBombs() map[string][]byte {
+func yamlBombs() map[string]filling {
 	aliases := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c <= 'k'; c++ {
 		aliases += fmt.Sprintf("%c: &%[1]c [%s]\n", c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", "))
 	}
-	repeat := func(s string, n int) []byte { return bytes.Repeat([]byte(s), n/len(s)) }
-	return map[string][]byte{
-		"aliases": []byte(aliases), "nested": repeat("[", 1<<18), "nested-maps": repeat("{a: ", 1<<18), "dashes": repeat("- ", 1<<18),
-		"list": append([]byte("a: ["), repeat("1,", 1<<20-64)...), "short-list": append(append([]byte("a: ["), repeat("1,", 1<<20-64)...), "1]"...),
-		"long": repeat("a: 1\n", 64<<20), "one-line": append([]byte("a: "), repeat("x", 64<<20)...), "indents": repeat("a:\n ", 1<<18),
-		"documents": repeat("---\n", 1<<18), "anchors": repeat("? &a a\n: *a\n", 1<<18), "zeros": make([]byte, 32<<20), "escapes": append([]byte(`a: "`), repeat(`\U0010FFFF`, 1<<20-64)...),
+	return map[string]filling{
+		"aliases": {head: []byte(aliases)}, "nested": repeat("[", 1<<18), "nested-maps": repeat("{a: ", 1<<18), "dashes": repeat("- ", 1<<18),
+		"list": after("a: [", repeat("1,", 1<<20-64), ""), "short-list": after("a: [", repeat("1,", 1<<20-64), "1]"),
+		"long": repeat("a: 1\n", 64<<20), "one-line": after("a: ", repeat("x", 64<<20), ""), "indents": repeat("a:\n ", 1<<18),
+		"documents": repeat("---\n", 1<<18), "anchors": repeat("? &a a\n: *a\n", 1<<18), "zeros": repeat("\x00", 32<<20), "escapes": after(`a: "`, repeat(`\U0010FFFF`, 1<<20-64), ""),
 	}
 }
 

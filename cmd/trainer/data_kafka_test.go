@@ -23,11 +23,12 @@ import (
 // A topic that is missing, or that the program has no right to, is passed over in favour of the other one, and the log
 // says so. Without any there is an error.
 func TestMissingTopics(t *testing.T) {
+	t.Parallel()
 	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestMissingTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	t.Cleanup(func() { out.Close() })
 	if err := out.Send(t.Context(), []bus.Message{envelope.Features(e, envelope.Gateway, 0)}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,19 +67,22 @@ func TestMissingTopics(t *testing.T) {
 		"none":     {[]string{"tcm.absent", "tcm.none"}, "", true},
 		"alone":    {[]string{"tcm.absent"}, "", true},
 	} {
-		var log bytes.Buffer
-		r := &topicReader{cfg: cfg, topics: tc.topics, log: zerolog.New(&log)}
-		n := 0
-		var far []string
-		from, err := r.read(t.Context(), m, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }, func(*window.Features) error { n++; return nil })
-		switch {
-		case tc.fails:
-			if !errors.Is(err, bus.ErrNoTopic) {
-				t.Errorf("%s: %v", name, err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for topics that are not there
+			var log bytes.Buffer
+			r := &topicReader{cfg: cfg, topics: tc.topics, log: zerolog.New(&log)}
+			n := 0
+			var far []string
+			from, err := r.read(t.Context(), m, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }, func(*window.Features) error { n++; return nil })
+			switch {
+			case tc.fails:
+				if !errors.Is(err, bus.ErrNoTopic) {
+					t.Error(err)
+				}
+			case err != nil || n != 1 || !slices.Contains(far, "0/1") && !slices.Contains(far, "1/1") || far[len(far)-1] != "1/1" || from.Name != bus.TopicFeatures || !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "alone"):
+				t.Errorf("%d windows of %q, %v\n%s", n, from.Name, err, &log)
 			}
-		case err != nil || n != 1 || !slices.Contains(far, "0/1") && !slices.Contains(far, "1/1") || far[len(far)-1] != "1/1" || from.Name != bus.TopicFeatures || !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "alone"):
-			t.Errorf("%s: %d windows of %q, %v\n%s", name, n, from.Name, err, &log)
-		}
+		})
 	}
 }
 

@@ -316,7 +316,7 @@ func TestChangedTable(t *testing.T) {
 	if err := os.WriteFile("f.csv", []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	settings := strings.Replace(trainYAML, "layout: layout.yaml\n", "", 1)
+	settings := strings.Replace(unscored, "layout: layout.yaml\n", "", 1)
 	if err := os.WriteFile("plain.yaml", []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func startBroker(t testing.TB, partitions int) bus.Config {
 // and writes a wear file. It returns the broker's address.
 func onKafka(t *testing.T) string {
 	t.Helper()
-	bench(t, "train.yaml", trainYAML+"join: interpolate\n")
+	bench(t, "train.yaml", trainYAML+"join: interpolate\nevaluate: {random_split: false}\n")
 	cfg := startBroker(t, 2)
 	layout, _, err := signal.LoadLayout("layout.yaml")
 	if err != nil {
@@ -163,7 +163,7 @@ func TestFitWindowsOnKafka(t *testing.T) {
 		t.Errorf("another model from the table of windows on Kafka: %v", err)
 	}
 	// Its layout is the machines', also if no configuration names it: it judges what they send.
-	if err := os.WriteFile("plain.yaml", []byte(strings.Replace(trainYAML, "layout: layout.yaml\n", "", 1)), 0o600); err != nil {
+	if err := os.WriteFile("plain.yaml", []byte(strings.Replace(unscored, "layout: layout.yaml\n", "", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := trainer(t, "fit --quiet --config plain.yaml --table f.parquet --model plain.flank"); err != nil {

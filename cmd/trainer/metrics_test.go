@@ -20,7 +20,7 @@ func TestMetrics(t *testing.T) {
 // A training leaves its metrics in a file, also one that fails; a file that could not be written
 // is reported before the training begins.
 func TestFitWritesMetrics(t *testing.T) {
-	bench(t)
+	bench(t, "train.yaml", trainYAML+"evaluate: {random_split: false}\n")
 	for _, tc := range []struct {
 		args  string
 		wants []string

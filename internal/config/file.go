@@ -68,7 +68,7 @@ func replaceFile(path string, fill func(io.Writer) error, permit func(*os.File) 
 			os.Remove(f.Name())
 		}
 	}()
-	out := bufio.NewWriterSize(f, 1<<20)
+	out := bufio.NewWriterSize(f, 64<<10)
 	if err := fill(out); err != nil {
 		return err
 	}
