@@ -67,6 +67,7 @@ func TestProblems(t *testing.T) {
 // Dead letters are counted by reason also when more have come than are read at a time, until the
 // topic has none of them any more.
 func TestReadDead(t *testing.T) {
+	t.Parallel()
 	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
