@@ -5,19 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
@@ -104,15 +103,7 @@ func (dir folder) run(t *testing.T, ctx context.Context, args string) (stdout, s
 
 func startBroker(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := broker.NewMemory(ln) // no test starts it again
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	return b.Addr()
 }
 

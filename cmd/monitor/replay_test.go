@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -53,11 +53,7 @@ func wearing(machine, tool string, first uint64) (ws []*window.Window) {
 func newReplayPlant(t *testing.T) *replayPlant {
 	t.Helper()
 	p := &replayPlant{t: t, dir: t.TempDir()}
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	p.cfg = b.Config("test")
 	if _, err := bus.Apply(t.Context(), p.cfg, 3, 1); err != nil {
 		t.Fatal(err)

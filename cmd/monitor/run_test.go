@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -105,15 +105,7 @@ func folder(t *testing.T, files ...string) (dir string) {
 // startBroker returns the address of a broker, with topics if apply.
 func startBroker(t *testing.T, apply bool) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := broker.NewMemory(ln) // no test starts it again
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	if apply {
 		if _, err := bus.Apply(t.Context(), b.Config("test"), 1, 1); err != nil {
 			t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -68,11 +68,7 @@ func TestProblems(t *testing.T) {
 // topic has none of them any more.
 func TestReadDead(t *testing.T) {
 	t.Parallel()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := brokertest.Start(t)
 	s := &system{bus: b.Config("test")}
 	if _, err := bus.Apply(t.Context(), s.bus, 1, 1); err != nil {
 		t.Fatal(err)
