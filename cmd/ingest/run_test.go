@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/testkit/await"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/testkit/await"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"

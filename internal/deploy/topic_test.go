@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/await"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"

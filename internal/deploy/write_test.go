@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"

@@ -14,10 +14,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/await"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/schemas"
 )

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/table/wear"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 )
 
 var start = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)

@@ -18,12 +18,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/testkit/brokertest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
