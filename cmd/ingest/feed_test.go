@@ -11,8 +11,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +30,7 @@ const patience = 2 * time.Minute
 const lathe = "acme/spore/bay2/line1/lathe"
 
 // background runs ingest until the test or the returned function ends it.
-func background(t *testing.T, args string) (stop func() (stdout, stderr string, err error)) {
+func (dir folder) background(t *testing.T, args string) (stop func() (stdout, stderr string, err error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -38,7 +38,7 @@ func background(t *testing.T, args string) (stop func() (stdout, stderr string, 
 	var err error
 	go func() {
 		defer close(done)
-		out, errs, err = ingestRun(t, ctx, args)
+		out, errs, err = dir.run(t, ctx, args)
 	}()
 	stop = func() (string, string, error) {
 		cancel()
@@ -57,10 +57,14 @@ func halt(t *testing.T, stop func() (string, string, error)) {
 	}
 }
 
-// freePort returns an address that no program listens at.
+var hosts atomic.Int64
+
+// freePort returns an address that no program listens at. Its host is this computer by a number of its own, so that no
+// other test gets the port before ingest listens there.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	pid := os.Getpid()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>8%250, pid%256, hosts.Add(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,9 +154,9 @@ func windowsOf(t *testing.T, addr string, layout *signal.Layout, fn func(w *wind
 }
 
 // arrived returns the windows on the topic, as tool and first sample, by machine.
-func arrived(t *testing.T, addr string) map[string][]string {
+func (dir folder) arrived(t *testing.T, addr string) map[string][]string {
 	t.Helper()
-	layout, _, err := signal.LoadLayout("layout.yaml")
+	layout, _, err := signal.LoadLayout(dir.path("layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,18 +175,19 @@ func tcpYAML(broker, listen string) string {
 // holds from then on, also after a restart of ingest, which the client survives by
 // sending again what was not acknowledged.
 func TestFeedAndTool(t *testing.T) {
+	t.Parallel()
 	addr, at := startBroker(t), freePort(t)
-	bench(t, "ingest.yaml", tcpYAML(addr, at))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", tcpYAML(addr, at))
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	c := connect(t, at)
 	for n := range int64(3) {
 		c.send(row(1, n, ""))
 	}
 	c.acked(3)
-	out, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T08 --hole 12 --speed 1650")
+	out, _, err := dir.run(t, t.Context(), "tool --config ingest.yaml --tool T08 --hole 12 --speed 1650")
 	if err != nil || out != lathe+": tool T08, hole 12, 1650 rev/min\n" {
 		t.Errorf("tool: %q, %v", out, err)
 	}
@@ -194,11 +199,11 @@ func TestFeedAndTool(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "5 windows cut, 5 delivered, 0 pending in the spool, 0 gaps\n") || !strings.Contains(log, `"tool":"T08","hole":"12","spindle_speed":1650`) {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it, then run this command again") {
+	if _, _, err := dir.run(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), "is not running: start it, then run this command again") {
 		t.Errorf("a tool named while ingest is not running: %v", err)
 	}
 
-	stop = background(t, "run --config ingest.yaml")
+	stop = dir.background(t, "run --config ingest.yaml")
 	c = connect(t, at)
 	for n := int64(3); n < 8; n++ { // two of them are on disk
 		c.send(row(1, n, ""))
@@ -206,10 +211,10 @@ func TestFeedAndTool(t *testing.T) {
 	c.acked(5)
 	c.send(row(1, 8, `, "tool": "X1"`)) // it knows its tool now
 	c.acked(6)
-	if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), `the last frame says it is "X1"`) {
+	if _, _, err := dir.run(t, t.Context(), "tool --config ingest.yaml --tool T09"); err == nil || !strings.Contains(err.Error(), `the last frame says it is "X1"`) {
 		t.Errorf("a tool that the frames contradict: %v", err)
 	}
-	out, _, err = ingestRun(t, t.Context(), "tool --config ingest.yaml --new")
+	out, _, err = dir.run(t, t.Context(), "tool --config ingest.yaml --new")
 	if err != nil || !strings.HasPrefix(out, lathe+": tool X1 is new from now on\n"+lathe+": tool X1, ") {
 		t.Errorf("tool --new: %q, %v", out, err)
 	}
@@ -217,7 +222,7 @@ func TestFeedAndTool(t *testing.T) {
 	c.acked(7)
 	halt(t, stop)
 	want := "[:0 :1 :2 T08:3 T08:4 T08:5 T08:6 T08:7 X1:8 X1:9]"
-	if got := fmt.Sprint(arrived(t, addr)[lathe]); got != want {
+	if got := fmt.Sprint(dir.arrived(t, addr)[lathe]); got != want {
 		t.Errorf("windows %s, want %s", got, want)
 	}
 	var lives []string
@@ -237,19 +242,20 @@ func TestFeedAndTool(t *testing.T) {
 
 // Only who can read the token may name a tool.
 func TestToolNeedsToken(t *testing.T) {
+	t.Parallel()
 	at := freePort(t)
-	bench(t, "ingest.yaml", tcpYAML(nowhere, at))
-	background(t, "run --config ingest.yaml")
+	dir := bench(t, "ingest.yaml", tcpYAML(nowhere, at))
+	dir.background(t, "run --config ingest.yaml")
 	connect(t, at)
 	var c struct{ URL, Token string }
-	text, err := os.ReadFile(filepath.Join("spool", "control.json"))
+	text, err := os.ReadFile(dir.path("spool/control.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join("spool", "control.json")); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(dir.path("spool/control.json")); err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("%v, %v: others can read the token", info.Mode(), err)
 	}
 	for why, tc := range map[string]struct {
@@ -284,13 +290,14 @@ func TestToolNeedsToken(t *testing.T) {
 // Samples and the tool come by MQTT; what is published while no ingest runs is
 // ingested by the next.
 func TestMQTT(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
 	s := mqtttest.Start(t, mqtttest.Options{})
-	bench(t, "ingest.yaml", ingestYAML(addr, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: mqtt\nmqtt: {broker: %q, prefix: plant}\n", s.URL)))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "  kind: csv\n  file: day.csv\n  speed: 0\n", fmt.Sprintf("  kind: mqtt\nmqtt: {broker: %q, prefix: plant}\n", s.URL)))
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "check --config ingest.yaml")
 	if err != nil || !strings.Contains(out, "mqtt    ok  "+s.URL) {
 		t.Errorf("check: %v\n%s", err, out)
 	}
@@ -299,34 +306,34 @@ func TestMQTT(t *testing.T) {
 		s.Publish(t, "plant/"+lathe+"/"+kind, payload, retain)
 	}
 	publish("context", []byte(`{"tool": "T1"}`), true)
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	const id = "flank-ingest-acme-spore-bay2-line1-lathe"
 	await.Until(t, "ingest has heard of the tool", func() bool {
-		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
+		text, err := os.ReadFile(dir.path("spool/context.json"))
 		return err == nil && strings.Contains(string(text), "T1")
 	})
 	for n := range int64(4) {
 		publish("samples", row(1, n, ""), false)
 	}
 	inflight := func() int { return s.Inflight(id) }
-	await.Until(t, "all is acknowledged", func() bool { return len(arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
+	await.Until(t, "all is acknowledged", func() bool { return len(dir.arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
 	halt(t, stop)
 	publish("samples", row(1, 4, ""), false)
 	publish("context", []byte(`{"tool": "T2"}`), true)
-	stop = background(t, "run --config ingest.yaml")
+	stop = dir.background(t, "run --config ingest.yaml")
 	await.Until(t, "ingest has heard of the next tool", func() bool {
-		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
+		text, err := os.ReadFile(dir.path("spool/context.json"))
 		return err == nil && strings.Contains(string(text), "T2") && inflight() == 0
 	})
 	publish("samples", row(1, 5, ""), false)
-	await.Until(t, "the last window is there", func() bool { return len(arrived(t, addr)[lathe]) == 6 })
+	await.Until(t, "the last window is there", func() bool { return len(dir.arrived(t, addr)[lathe]) == 6 })
 	halt(t, stop)
-	got := fmt.Sprint(arrived(t, addr)[lathe])
+	got := fmt.Sprint(dir.arrived(t, addr)[lathe])
 	if want := "[T1:0 T1:1 T1:2 T1:3 T1:4 T2:5]"; got != want && got != strings.Replace(want, "T1:4", "T2:4", 1) { // the sample is in no order with the context
 		t.Errorf("windows %s, want %s", got, want)
 	}
 	s.Stop()
-	if _, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.HasPrefix(err.Error(), "mqtt: ") {
+	if _, _, err := dir.run(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.HasPrefix(err.Error(), "mqtt: ") {
 		t.Errorf("check without the broker: %v", err)
 	}
 }

@@ -18,33 +18,33 @@ import (
 
 // edgeBench makes a working directory with a folder of one recording of four windows, from
 // six o'clock on, for mode edge. The topics are there.
-func edgeBench(t *testing.T) (addr string) {
+func edgeBench(t *testing.T) (addr string, dir folder) {
 	t.Helper()
 	addr = startBroker(t)
 	yaml := strings.Replace(folderYAML(addr), "  settle:", "  start: 2026-11-02T06:00:00Z\n  settle:", 1)
-	bench(t, "ingest.yaml", yaml+"mode: edge\nedge: {keep_hours: 48, keep_mib: 100}\n")
-	if err := os.Mkdir("in", 0o755); err != nil {
+	dir = bench(t, "ingest.yaml", yaml+"mode: edge\nedge: {keep_hours: 48, keep_mib: 100}\n")
+	if err := os.Mkdir(dir.path("in"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "in/1.csv", table)
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
+	dir.write(t, "in/1.csv", table)
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
 		t.Fatal(err)
 	}
-	return addr
+	return addr, dir
 }
 
 // ingesting runs ingest until the returned function is called, and waits for the recording
 // to be sent.
-func ingesting(t *testing.T) (stop func()) {
+func (dir folder) ingesting(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := ingestRun(t, ctx, "run --config ingest.yaml")
+		_, _, err := dir.run(t, ctx, "run --config ingest.yaml")
 		done <- err
 	}()
 	await.Until(t, "the recording was sent", func() bool {
-		text, err := os.ReadFile(filepath.Join("spool", "folder.json"))
+		text, err := os.ReadFile(dir.path("spool/folder.json"))
 		return err == nil && strings.Contains(string(text), "1.csv")
 	})
 	return func() {
@@ -58,14 +58,15 @@ func ingesting(t *testing.T) (stop func()) {
 // The windows of a machine in mode edge come from the spool of its ingest, and become a
 // file that any Arrow reader opens.
 func TestFetch(t *testing.T) {
-	addr := edgeBench(t)
-	stop := ingesting(t)
-	out, _, err := ingestRun(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-02T06:00:01Z --until 2026-11-02T06:00:03Z --out out --by kim")
+	t.Parallel()
+	addr, dir := edgeBench(t)
+	stop := dir.ingesting(t)
+	out, _, err := dir.run(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-02T06:00:01Z --until 2026-11-02T06:00:03Z --out ./out --by kim")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("out/acme-spore-bay2-line1-lathe-*-1.arrow")
-	if err != nil || len(files) != 1 || !strings.Contains(out, "lathe: sent 2 windows from 2026-11-02T06:00:01Z to 2026-11-02T06:00:03Z\n") || !strings.Contains(out, files[0]) {
+	files, err := filepath.Glob(dir.path("out/acme-spore-bay2-line1-lathe-*-1.arrow"))
+	if err != nil || len(files) != 1 || !strings.Contains(out, "lathe: sent 2 windows from 2026-11-02T06:00:01Z to 2026-11-02T06:00:03Z\n") || !strings.Contains(out, "out/"+filepath.Base(files[0])) {
 		t.Fatalf("files %v, %v, printed\n%s", files, err, out)
 	}
 	f, err := os.Open(files[0])
@@ -77,19 +78,19 @@ func TestFetch(t *testing.T) {
 	if err != nil || r.NumRecords() != 2 {
 		t.Fatalf("%v, want 2 windows", err)
 	}
-	_, _, err = ingestRun(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-01T06:00:01Z --until 2026-11-01T06:00:03Z")
+	_, _, err = dir.run(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-01T06:00:01Z --until 2026-11-01T06:00:03Z")
 	if err == nil || !strings.Contains(err.Error(), "lathe: sent no window; the spool begins at 2026-11-02T06:00:00Z: earlier windows are not kept any more") {
 		t.Errorf("a day before: %v", err)
 	}
 	stop()
 
 	// Another host knows Kafka, and not this machine.
-	write(t, "kafka.yaml", "kafka: {brokers: [\""+addr+"\"]}\n")
+	dir.write(t, "kafka.yaml", "kafka: {brokers: [\""+addr+"\"]}\n")
 	ask := "fetch --config kafka.yaml --machine acme/spore/bay2/line1/lathe --since 2026-11-02T06:00:00Z --until 2026-11-02T07:00:00Z --wait 200ms"
-	if _, _, err = ingestRun(t, t.Context(), ask); err == nil || !strings.Contains(err.Error(), "no gateway has answered for 200ms") || !strings.Contains(err.Error(), "may be in mode raw") {
+	if _, _, err = dir.run(t, t.Context(), ask); err == nil || !strings.Contains(err.Error(), "no gateway has answered for 200ms") || !strings.Contains(err.Error(), "may be in mode raw") {
 		t.Errorf("with no ingest: %v", err)
 	}
-	stop = ingesting(t) // the command waits
+	stop = dir.ingesting(t) // the command waits
 	defer stop()
 	copies := func() (n int) {
 		err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
@@ -111,10 +112,10 @@ func TestFetch(t *testing.T) {
 	if n := copies(); n != 6 {
 		t.Errorf("%d windows came, want 2 and 4", n)
 	}
-	if out, _, err = ingestRun(t, t.Context(), strings.Replace(ask, "200ms", "30s", 1)+" --out elsewhere"); err != nil || !strings.Contains(out, "sent 4 windows") {
+	if out, _, err = dir.run(t, t.Context(), strings.Replace(ask, "200ms", "30s", 1)+" --out ./elsewhere"); err != nil || !strings.Contains(out, "sent 4 windows") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if files, _ := filepath.Glob("elsewhere/*-0.arrow"); len(files) != 1 {
+	if files, _ := filepath.Glob(dir.path("elsewhere/*-0.arrow")); len(files) != 1 {
 		t.Errorf("files %v", files)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,20 +20,20 @@ func folderYAML(addr string) string {
 
 // watch runs ingest until the journal of the folder satisfies until, and
 // returns what it printed and logged.
-func watch(t *testing.T, until func(journal string) bool) (stdout, stderr string) {
+func (dir folder) watch(t *testing.T, until func(journal string) bool) (stdout, stderr string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
 		for ctx.Err() == nil {
-			text, err := os.ReadFile(filepath.Join("spool", "folder.json"))
+			text, err := os.ReadFile(dir.path("spool/folder.json"))
 			if err == nil && until(string(text)) {
 				stop()
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	stdout, stderr, err := ingestRun(t, ctx, "run --config ingest.yaml")
+	stdout, stderr, err := dir.run(t, ctx, "run --config ingest.yaml")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
@@ -44,15 +43,16 @@ func watch(t *testing.T, until func(journal string) bool) (stdout, stderr string
 // Recordings are taken once each, also after a restart; one that is damaged is
 // sent up to the damage, and does not stop those behind it.
 func TestFolder(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", folderYAML(addr))
-	if err := os.Mkdir("in", 0o755); err != nil {
+	dir := bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.Mkdir(dir.path("in"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "in/1.csv", table, "in/2.csv", "force,power,tool\n1,2,T1\n3,4,T1\n5,off,T1\n", "in/note.txt", "no recording")
+	dir.write(t, "in/1.csv", table, "in/2.csv", "force,power,tool\n1,2,T1\n3,4,T1\n5,off,T1\n", "in/note.txt", "no recording")
 	has := func(names ...string) func(string) bool {
 		return func(journal string) bool {
 			for _, n := range names {
@@ -63,15 +63,15 @@ func TestFolder(t *testing.T) {
 			return true
 		}
 	}
-	out, log := watch(t, has("1.csv", "2.csv"))
+	out, log := dir.watch(t, has("1.csv", "2.csv"))
 	if want := "1 recordings sent, 1 could not be read, 6 windows delivered\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if want := `in/2.csv:4: column \"power\": \"off\" is not a number`; !strings.Contains(log, want) {
 		t.Errorf("no %q in the log\n%s", want, log)
 	}
-	write(t, "in/3.csv", table)
-	out, log = watch(t, has("3.csv"))
+	dir.write(t, "in/3.csv", table)
+	out, log = dir.watch(t, has("3.csv"))
 	if strings.Contains(log, "in/1.csv") || strings.Contains(log, "in/2.csv") || !strings.Contains(log, "in/3.csv") {
 		t.Errorf("the restart took more than the new file:\n%s", log)
 	}
@@ -83,15 +83,16 @@ func TestFolder(t *testing.T) {
 // A recording that has grown since it was sent goes on where it ended, also after a
 // restart; other bytes under its name are another recording. What is ignored is logged.
 func TestFolderGrows(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", folderYAML(addr))
-	if err := os.MkdirAll("in/sub", 0o755); err != nil {
+	dir := bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.MkdirAll(dir.path("in/sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "in/note.txt", "no recording")
+	dir.write(t, "in/note.txt", "no recording")
 	for _, tc := range []struct {
 		text, log string
 		sent, all int // windows in this run, and of the recording
@@ -101,20 +102,20 @@ func TestFolderGrows(t *testing.T) {
 		{table + "9,9,T2\n10,10,T2\n11,11,T2\n", "has grown", 2, 7},
 		{strings.Replace(table, "1,2", "2,1", 1), "another recording", 4, 4},
 	} {
-		write(t, "in/1.csv", tc.text)
+		dir.write(t, "in/1.csv", tc.text)
 		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(tc.text)))
-		out, log := watch(t, func(journal string) bool { return strings.Contains(journal, sum) })
+		out, log := dir.watch(t, func(journal string) bool { return strings.Contains(journal, sum) })
 		if want := fmt.Sprintf("1 recordings sent, 0 could not be read, %d windows delivered\n", tc.sent); out != want {
 			t.Errorf("got %q, want %q", out, want)
 		}
 		if !strings.Contains(log, tc.log) || !strings.Contains(log, `1 subfolders, such as \"sub\"`) {
 			t.Errorf("no %q in the log\n%s", tc.log, log)
 		}
-		if journal, err := os.ReadFile("spool/folder.json"); err != nil || !strings.Contains(string(journal), fmt.Sprintf(`"windows": %d`, tc.all)) {
+		if journal, err := os.ReadFile(dir.path("spool/folder.json")); err != nil || !strings.Contains(string(journal), fmt.Sprintf(`"windows": %d`, tc.all)) {
 			t.Errorf("the journal has other windows than %d: %s, %v", tc.all, journal, err)
 		}
 	}
-	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "check --config ingest.yaml")
 	if err != nil || !strings.Contains(out, `in: 1 recordings match "*.csv"; folder`) {
 		t.Errorf("check: %v\n%s", err, out)
 	}
@@ -123,23 +124,24 @@ func TestFolderGrows(t *testing.T) {
 // A folder that is read again, because what was taken is not known any more, sends
 // the same windows: each has the epoch and seq it had, and no other window has them.
 func TestFolderReadAgain(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", folderYAML(addr))
-	if err := os.Mkdir("in", 0o755); err != nil {
+	dir := bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.Mkdir(dir.path("in"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		write(t, fmt.Sprintf("in/%d.csv", i), strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
+		dir.write(t, fmt.Sprintf("in/%d.csv", i), strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
 	}
 	all := func(journal string) bool { return strings.Count(journal, ".csv") == 9 }
 	for range 2 {
-		if out, log := watch(t, all); out != "9 recordings sent, 0 could not be read, 36 windows delivered\n" {
+		if out, log := dir.watch(t, all); out != "9 recordings sent, 0 could not be read, 36 windows delivered\n" {
 			t.Fatalf("%s%s", out, log)
 		}
-		if err := os.Remove("spool/folder.json"); err != nil {
+		if err := os.Remove(dir.path("spool/folder.json")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,31 +165,32 @@ func TestFolderReadAgain(t *testing.T) {
 }
 
 // fileTimes prepares an ingester of an empty folder whose recordings begin by the times of their files, and returns the address of its broker.
-func fileTimes(t *testing.T) (addr string) {
+func fileTimes(t *testing.T) (addr string, dir folder) {
 	t.Helper()
 	addr = startBroker(t)
-	bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
-	if err := os.Mkdir("in", 0o755); err != nil {
+	dir = bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
+	if err := os.Mkdir(dir.path("in"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
 		t.Fatal(err)
 	}
-	return addr
+	return addr, dir
 }
 
 // Windows of recordings that do not say when they began get the times of their files, and
 // follow each other, also after a restart.
 func TestFolderStart(t *testing.T) {
-	addr := fileTimes(t)
+	t.Parallel()
+	addr, dir := fileTimes(t)
 	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	for i, after := range []time.Duration{0, time.Minute, time.Minute + time.Second} {
 		name := fmt.Sprintf("in/%d.csv", i)
-		write(t, name, strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
-		if err := os.Chtimes(name, changed.Add(after), changed.Add(after)); err != nil {
+		dir.write(t, name, strings.ReplaceAll(table, "T1", fmt.Sprint("T", i)))
+		if err := os.Chtimes(dir.path(name), changed.Add(after), changed.Add(after)); err != nil {
 			t.Fatal(err)
 		}
-		watch(t, func(journal string) bool { return strings.Contains(journal, name[3:]) })
+		dir.watch(t, func(journal string) bool { return strings.Contains(journal, name[3:]) })
 	}
 	var ends []string
 	err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
@@ -207,19 +210,20 @@ func TestFolderStart(t *testing.T) {
 
 // Recordings that are copied in the wrong order are sent all the same, with one warning.
 func TestFolderOrder(t *testing.T) {
-	fileTimes(t)
+	t.Parallel()
+	_, dir := fileTimes(t)
 	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	var log string
 	for _, arrives := range [][]string{{"2"}, {"1", "3", "4"}} {
 		for _, name := range arrives {
 			at := changed.Add(time.Duration(name[0]-'0') * time.Hour)
-			write(t, "in/"+name+".csv", strings.ReplaceAll(table, "T1", "T"+name))
-			if err := os.Chtimes("in/"+name+".csv", at, at); err != nil {
+			dir.write(t, "in/"+name+".csv", strings.ReplaceAll(table, "T1", "T"+name))
+			if err := os.Chtimes(dir.path("in/"+name+".csv"), at, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var out string
-		out, log = watch(t, func(journal string) bool { return strings.Contains(journal, arrives[len(arrives)-1]+".csv") })
+		out, log = dir.watch(t, func(journal string) bool { return strings.Contains(journal, arrives[len(arrives)-1]+".csv") })
 		if want := fmt.Sprintf("%d recordings sent, 0 could not be read, %d windows delivered\n", len(arrives), 4*len(arrives)); out != want {
 			t.Errorf("got %q, want %q", out, want)
 		}

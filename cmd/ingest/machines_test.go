@@ -25,9 +25,10 @@ type health struct {
 // use and a disk that is full stop no other machine, and what can be mended is
 // tried again.
 func TestMachines(t *testing.T) {
+	t.Parallel()
 	addr, at, web := startBroker(t), freePort(t), freePort(t)
 	name := func(m string) string { return "acme/spore/bay2/line1/" + m }
-	bench(t, "bad.csv", table+"9,off,T2\n", "ingest.yaml", fmt.Sprintf(`
+	dir := bench(t, "bad.csv", table+"9,off,T2\n", "ingest.yaml", fmt.Sprintf(`
 kafka: {brokers: [%q]}
 metrics: %q
 machines:
@@ -37,15 +38,15 @@ machines:
   - {machine: %s, layout: layout.yaml, spool: spools/d, source: {kind: tcp, listen: "127.0.0.1:0"}}
   - {machine: %s, layout: layout.yaml, source: {kind: folder, folder: absent, speed: 0}}
 `, addr, web, name("a"), name("b"), name("c"), at, name("d"), name("e")))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	held, _, err := spool.Open("spools/d", spool.Settings{}) // another program has it
+	held, _, err := spool.Open(dir.path("spools/d"), spool.Settings{}) // another program has it
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	c := connect(t, at)
 	for n := range int64(3) {
 		c.send(row(1, n, ""))
@@ -72,7 +73,7 @@ machines:
 	if !strings.Contains(s["b"].Problem, "bad.csv:6") || !strings.Contains(s["d"].Problem, "spools/d") || s["c"].Windows != 3 || *s["c"].Senders != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := os.Mkdir("absent", 0o755); err != nil {
+	if err := os.Mkdir(dir.path("absent"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	held.Close()
@@ -80,7 +81,7 @@ machines:
 	if s := states(); s["d"].Restarts == 0 || s["a"].Restarts+s["b"].Restarts != 0 {
 		t.Errorf("%+v", s)
 	}
-	out, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml --machine "+name("c")+" --tool T5")
+	out, _, err := dir.run(t, t.Context(), "tool --config ingest.yaml --machine "+name("c")+" --tool T5")
 	if err != nil || !strings.HasPrefix(out, name("c")+": tool T5") {
 		t.Errorf("tool: %q, %v", out, err)
 	}
@@ -91,7 +92,7 @@ machines:
 		"--machine " + name("c"):                 "says nothing",
 		"--machine " + name("c") + " --speed=-2": "rev/min from 0",
 	} {
-		if _, _, err := ingestRun(t, t.Context(), "tool --config ingest.yaml "+args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.run(t, t.Context(), "tool --config ingest.yaml "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("tool %s: %v, want %q", args, err, want)
 		}
 	}
@@ -108,26 +109,26 @@ machines:
 			t.Errorf("no %q in\n%s\n%s", want, out, log)
 		}
 	}
-	got := arrived(t, addr)
+	got := dir.arrived(t, addr)
 	for m, want := range map[string]int{"a": 4, "b": 4, "c": 3} {
 		if len(got[name(m)]) != want {
 			t.Errorf("%s: %d windows on the topic, want %d", m, len(got[name(m)]), want)
 		}
 	}
 
-	out, _, err = ingestRun(t, t.Context(), "spool ls --config ingest.yaml")
+	out, _, err = dir.run(t, t.Context(), "spool ls --config ingest.yaml")
 	if err != nil || strings.Count(out, "delivered up to seq") != 5 {
 		t.Errorf("spool ls: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml --machine "+name("c"))
+	out, _, err = dir.run(t, t.Context(), "spool verify --config ingest.yaml --machine "+name("c"))
 	if err != nil || !strings.Contains(out, "3 records whole, 0 lost") || strings.Contains(out, "4 records") {
 		t.Errorf("spool verify: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "spool resend --config ingest.yaml --since 1h")
+	out, _, err = dir.run(t, t.Context(), "spool resend --config ingest.yaml --since 1h")
 	if err != nil || !strings.HasPrefix(out, "11 windows sent again") {
 		t.Errorf("spool resend: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "check --config ingest.yaml")
+	out, _, err = dir.run(t, t.Context(), "check --config ingest.yaml")
 	if err != nil || strings.Count(out, " segments, fsync of ") != 5 {
 		t.Errorf("check: %v\n%s", err, out)
 	}
@@ -135,16 +136,17 @@ machines:
 
 // A simulated drill fails on request, as its recordings do.
 func TestFaultsOnTheSimulatedDrill(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", fmt.Sprintf(`machine: a/b/c/d/e
+	dir := bench(t, "ingest.yaml", fmt.Sprintf(`machine: a/b/c/d/e
 kafka: {brokers: [%q]}
 spool: spool
 source: {kind: simulate, speed: 0, tools: 1, tool_life: 5s, faults: ["flatline:ch07@2s+3s", "missing@6s+2s"]}
 `, addr))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	out, log, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	out, log, err := dir.run(t, t.Context(), "run --config ingest.yaml")
 	if err != nil || !strings.HasSuffix(out, ", 1 gaps\n") || !strings.Contains(log, `"reason":"missing samples"`) || !strings.Contains(log, `"duration_ms":2000`) {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}

@@ -67,22 +67,22 @@ func testControl(t *testing.T, yaml, address string, set func(tool string), rest
 	t.Helper()
 	addr, at := startBroker(t), freePort(t)
 	set("GD-1")
-	bench(t, "ingest.yaml", tcpYAML(addr, at)+yaml)
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", tcpYAML(addr, at)+yaml)
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "check --config ingest.yaml")
 	if want := "context ok  " + address + ", " + lathe + `: tool "GD-1", hole "O12", spindle speed not known, feed rate 82.5 mm/min, programme "O12", material "42CrMo4"` + "\n"; err != nil || !strings.HasSuffix(out, want) {
 		t.Errorf("check: %v\n%s, want %s", err, out, want)
 	}
 	inUse := func(name string) {
 		t.Helper()
 		await.Until(t, "the tool is "+name, func() bool {
-			text, _ := os.ReadFile("spool/context.json")
+			text, _ := os.ReadFile(dir.path("spool/context.json"))
 			return strings.Contains(string(text), fmt.Sprintf("%q", name))
 		})
 	}
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	c := connect(t, at)
 	inUse("GD-1")
 	for n := range int64(2) {
@@ -101,16 +101,16 @@ func testControl(t *testing.T, yaml, address string, set func(tool string), rest
 		t.Errorf("%v\n%s", err, log)
 	}
 	set("") // as after a restart of the control
-	stop = background(t, "run --config ingest.yaml")
+	stop = dir.background(t, "run --config ingest.yaml")
 	c = connect(t, at)
 	c.send(row(1, 3, ""))
 	c.acked(1)
 	halt(t, stop)
-	if got, want := fmt.Sprint(arrived(t, addr)[lathe]), "[GD-1:0 GD-1:1 GD-2:2 GD-2:3]"; got != want {
+	if got, want := fmt.Sprint(dir.arrived(t, addr)[lathe]), "[GD-1:0 GD-1:1 GD-2:2 GD-2:3]"; got != want {
 		t.Errorf("windows %s, want %s", got, want)
 	}
 	sessions := map[string]bool{}
-	layout, _, err := signal.LoadLayout("layout.yaml")
+	layout, _, err := signal.LoadLayout(dir.path("layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +127,7 @@ func testControl(t *testing.T, yaml, address string, set func(tool string), rest
 
 // Where samples name their tool, the control's is not used: the log says so once, and not at each reading.
 func TestMTConnectNamed(t *testing.T) {
+	t.Parallel()
 	addr, at := startBroker(t), freePort(t)
 	var asked, other atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -134,11 +135,11 @@ func TestMTConnectNamed(t *testing.T) {
 		fmt.Fprintf(w, `<MTConnectStreams xmlns="urn:mtconnect.org:MTConnectStreams:1.8"><Streams><ToolAssetId dataItemId="t">GD-%d</ToolAssetId><Program dataItemId="p">O12</Program></Streams></MTConnectStreams>`, other.Load())
 	}))
 	t.Cleanup(s.Close)
-	bench(t, "ingest.yaml", tcpYAML(addr, at)+controlYAML(s.URL, ""))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", tcpYAML(addr, at)+controlYAML(s.URL, ""))
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	c := connect(t, at)
 	c.send(row(1, 0, `, "tool": "T7"`))
 	c.acked(1)
@@ -154,15 +155,16 @@ func TestMTConnectNamed(t *testing.T) {
 // A control that does not answer stops `ingest check`, not ingest; what cannot be meant
 // stops both.
 func TestMTConnectWrong(t *testing.T) {
+	t.Parallel()
 	addr, at := startBroker(t), freePort(t)
-	bench(t, "ingest.yaml", tcpYAML(addr, at)+controlYAML("http://"+nowhere, ""))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", tcpYAML(addr, at)+controlYAML("http://"+nowhere, ""))
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.Contains(err.Error(), "context: "+lathe+": ") || !strings.Contains(err.Error(), "correct `url`, or start the MTConnect agent") {
+	if _, _, err := dir.run(t, t.Context(), "check --config ingest.yaml"); err == nil || !strings.Contains(err.Error(), "context: "+lathe+": ") || !strings.Contains(err.Error(), "correct `url`, or start the MTConnect agent") {
 		t.Errorf("check: %v", err)
 	}
-	stop := background(t, "run --config ingest.yaml")
+	stop := dir.background(t, "run --config ingest.yaml")
 	c := connect(t, at)
 	c.send(row(1, 0, ""))
 	c.acked(1)
@@ -183,8 +185,8 @@ func TestMTConnectWrong(t *testing.T) {
 		"context: opcua: tls: OPC UA needs all of":               tcpYAML(addr, at) + "context:\n  opcua: {endpoint: \"opc.tcp://control\", tls: {ca: ca.pem}}\n  tool: i=85\n",
 		"unknown key `tools`":                                    tcpYAML(addr, at) + controlYAML("http://agent:5000", "  tools: x\n"),
 	} {
-		write(t, "ingest.yaml", text)
-		if _, _, err := ingestRun(t, t.Context(), "run --config ingest.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+		dir.write(t, "ingest.yaml", text)
+		if _, _, err := dir.run(t, t.Context(), "run --config ingest.yaml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

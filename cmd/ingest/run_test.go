@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
@@ -24,6 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	await.Together()
 	os.Exit(m.Run())
 }
 
@@ -59,18 +62,24 @@ source:
 	return strings.Replace(text, old, new, 1)
 }
 
-// bench makes a working directory with a recording, its layout and a
-// configuration, changed by pairs of a file's name and its text.
-func bench(t *testing.T, files ...string) {
+// folder is where a test has its files. It is not the working directory, so tests can run next to each other.
+type folder string
+
+// bench makes a folder with a recording, its layout and a configuration, changed by
+// pairs of a file's name and its text.
+func bench(t *testing.T, files ...string) folder {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	write(t, append([]string{"layout.yaml", layoutYAML, "day.csv", table, "ingest.yaml", ingestYAML(nowhere, "", "")}, files...)...)
+	dir := folder(t.TempDir())
+	dir.write(t, append([]string{"layout.yaml", layoutYAML, "day.csv", table, "ingest.yaml", ingestYAML(nowhere, "", "")}, files...)...)
+	return dir
 }
 
-func write(t *testing.T, files ...string) {
+func (dir folder) path(name string) string { return filepath.Join(string(dir), name) }
+
+func (dir folder) write(t *testing.T, files ...string) {
 	t.Helper()
 	for ; len(files) > 0; files = files[2:] {
-		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(files[0]), []byte(files[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,34 +92,40 @@ func ingestRun(t *testing.T, ctx context.Context, args string) (stdout, stderr s
 	return out.String(), errs.String(), err
 }
 
+// run runs ingest as if the folder were the working directory: the configuration and what begins with ./ are in it,
+// and what is printed does not name it.
+func (dir folder) run(t *testing.T, ctx context.Context, args string) (stdout, stderr string, err error) {
+	t.Helper()
+	at := string(dir) + "/"
+	stdout, stderr, err = ingestRun(t, ctx, strings.NewReplacer("--config ", "--config "+at, " ./", " "+at).Replace(args))
+	return strings.ReplaceAll(stdout, at, ""), strings.ReplaceAll(stderr, at, ""), err
+}
+
 func startBroker(t *testing.T) string {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	return b.Addr()
 }
 
 // From a broker without topics to a recording that was sent, as a person would
 // go about it.
 func TestFirstDay(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
-	_, _, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	_, _, err := dir.run(t, t.Context(), "run --config ingest.yaml")
 	if !errors.Is(err, bus.ErrNoTopic) || !strings.Contains(err.Error(), "`ingest topics apply`") {
 		t.Errorf("without topics: %v, want the remedy", err)
 	}
-	out, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
+	out, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
 	if err != nil || strings.Count(out, "\n") != 15 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
 		t.Errorf("topics apply: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "topics apply --config ingest.yaml")
+	out, _, err = dir.run(t, t.Context(), "topics apply --config ingest.yaml")
 	if err != nil || !strings.Contains(out, "tcm.windows.v1   2 ") || strings.Contains(out, "(new)") {
 		t.Errorf("topics apply again: %v\n%s", err, out)
 	}
-	out, log, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	out, log, err := dir.run(t, t.Context(), "run --config ingest.yaml")
 	if err != nil || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
 		t.Errorf("run: %v\n%s%s", err, out, log)
 	}
@@ -135,9 +150,10 @@ func TestFirstDay(t *testing.T) {
 
 // With spool_only nothing is sent. The next run without it sends everything once.
 func TestSpoolOnly(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "only.yaml", ingestYAML(addr, "", "")+"spool_only: true\n")
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "only.yaml", ingestYAML(addr, "", "")+"spool_only: true\n")
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
 		t.Fatal(err)
 	}
 	sent := func() (n int) {
@@ -152,14 +168,14 @@ func TestSpoolOnly(t *testing.T) {
 		}
 		return n
 	}
-	out, log, err := ingestRun(t, t.Context(), "run --config only.yaml")
+	out, log, err := dir.run(t, t.Context(), "run --config only.yaml")
 	if err != nil || out != "4 windows cut, 0 delivered, 4 pending in the spool, 0 gaps\n" || !strings.Contains(log, "spool only: windows are kept and none is sent") {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}
 	if n := sent(); n > 0 {
 		t.Fatalf("%d windows are sent", n)
 	}
-	out, log, err = ingestRun(t, t.Context(), "run --config ingest.yaml")
+	out, log, err = dir.run(t, t.Context(), "run --config ingest.yaml")
 	if n := sent(); err != nil || n != 4 || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
 		t.Errorf("%d windows are sent, %v\n%s%s", n, err, out, log)
 	}
@@ -168,10 +184,11 @@ func TestSpoolOnly(t *testing.T) {
 // Ctrl-C is not a failure, even while a simulated drill would run for ever or no
 // broker takes its windows.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	bench(t, "ingest.yaml", "machine: a/b/c/d/e\nkafka: {brokers: [\""+nowhere+"\"]}\n")
-	out, _, err := ingestRun(t, ctx, "run --config ingest.yaml")
+	dir := bench(t, "ingest.yaml", "machine: a/b/c/d/e\nkafka: {brokers: [\""+nowhere+"\"]}\n")
+	out, _, err := dir.run(t, ctx, "run --config ingest.yaml")
 	if err != nil || out != "0 windows cut, 0 delivered, 0 pending in the spool, 0 gaps\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -179,12 +196,13 @@ func TestStopped(t *testing.T) {
 
 // A bad row names file, line and remedy; the windows before it are counted.
 func TestBadRow(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "day.csv", table+"9,off,T2\n")
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "day.csv", table+"9,off,T2\n")
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "run --config ingest.yaml")
 	if err == nil || !strings.Contains(err.Error(), `day.csv:6: column "power": "off" is not a number: correct it`) {
 		t.Errorf("error %v", err)
 	}
@@ -195,11 +213,17 @@ func TestBadRow(t *testing.T) {
 
 // What a person gets wrong, and what ingest says to it.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	const (
 		config = "ingest.yaml"
 		ingest = "run --config ingest.yaml"
 	)
 	change := func(old, new string) []string { return []string{config, ingestYAML(nowhere, old, new)} }
+	// The commands that write an audit have a broker with its topics: without one they wait for it.
+	addr := startBroker(t)
+	if _, err := bus.Apply(t.Context(), bus.Config{Brokers: []string{addr}}, 1, 1); err != nil {
+		t.Fatal(err)
+	}
 	var got strings.Builder
 	for _, tc := range []struct {
 		why, args string
@@ -261,11 +285,11 @@ func TestErrors(t *testing.T) {
 		{"a machine twice", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: a/b/c/d/f, spool: b}\n"}},
 		{"two machines, one spool", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, spool: s}\n  - {machine: a/b/c/d/e, spool: s}\n"}},
 		{"two machines, one client of MQTT", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmqtt: {broker: \"mqtts://b:8883\"}\nmachines:\n  - {machine: a/b/c/d-e/f, spool: s, source: {kind: mqtt}}\n  - {machine: a/b/c-d/e/f, spool: t, source: {kind: mqtt}}\n"}},
-		{"tool of a recording", "tool --config ingest.yaml --tool T1", nil},
+		{"tool of a recording", "tool --config ingest.yaml --tool T1", []string{config, ingestYAML(addr, "", "")}},
 		{"tool of no name", "tool --config ingest.yaml --tool=", nil},
-		{"no ingest to tell of a tool", "tool --config ingest.yaml --tool T1", change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n")},
+		{"no ingest to tell of a tool", "tool --config ingest.yaml --tool T1", []string{config, ingestYAML(addr, "  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n")}},
 		{"topics without a broker", "topics apply --config ingest.yaml", nil},
-		{"topics of no partitions", "topics apply --config ingest.yaml --partitions 0", []string{config, "ADDR"}},
+		{"topics of no partitions", "topics apply --config ingest.yaml --partitions 0", []string{config, ingestYAML(addr, "", "")}},
 		{"kept for a moment", "topics apply --config ingest.yaml", change("window:\n", "retain:\n  windows: {time: 1s}\nwindow:\n")},
 		{"kept as next to nothing", "topics apply --config ingest.yaml", change("window:\n", "retain:\n  dead_letters:\n    bytes: 5kB\nwindow:\n")},
 		{"kept without a unit", ingest, change("window:\n", "retain: {windows: {bytes: 5}}\nwindow:\n")},
@@ -285,20 +309,17 @@ func TestErrors(t *testing.T) {
 		{"topics, unknown key", "topics apply --config ingest.yaml", change("window:\n", "windows:\n")},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
-			if len(tc.files) == 2 && tc.files[1] == "ADDR" {
-				tc.files[1] = ingestYAML(startBroker(t), "", "")
-			}
-			bench(t, tc.files...)
-			held, _, err := spool.Open("held", spool.Settings{})
+			dir := bench(t, tc.files...)
+			held, _, err := spool.Open(dir.path("held"), spool.Settings{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer held.Close()
-			out, _, err := ingestRun(t, t.Context(), tc.args)
+			out, _, err := dir.run(t, t.Context(), tc.args)
 			if err == nil {
 				t.Fatalf("no error; printed %q", out)
 			}
-			fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, err)
+			fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, strings.ReplaceAll(err.Error(), string(dir)+"/", ""))
 		})
 	}
 	if !t.Failed() {

@@ -16,33 +16,34 @@ import (
 
 // What a broker has lost is sent again from the spool; damage is found.
 func TestSpoolCommands(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
 	for _, args := range []string{"topics apply --config ingest.yaml --partitions 1", "run --config ingest.yaml"} {
-		if _, _, err := ingestRun(t, t.Context(), args); err != nil {
+		if _, _, err := dir.run(t, t.Context(), args); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, _, err := ingestRun(t, t.Context(), "spool ls --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "spool ls --config ingest.yaml")
 	if err != nil || !strings.Contains(out, "being written") || !strings.Contains(out, "delivered up to seq 4") {
 		t.Errorf("spool ls: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "spool ls --config ingest.yaml -o json")
+	out, _, err = dir.run(t, t.Context(), "spool ls --config ingest.yaml -o json")
 	var spools []listedSpool
 	if err != nil || json.Unmarshal([]byte(out), &spools) != nil || len(spools) != 1 || spools[0].Acked != 4 || len(spools[0].Segments) != 2 || spools[0].Segments[1].State != "being written" || spools[0].Segments[1].Bytes == 0 {
 		t.Errorf("spool ls -o json: %v\n%s", err, out)
 	}
-	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml")
+	out, _, err = dir.run(t, t.Context(), "spool verify --config ingest.yaml")
 	if err != nil || out != "spool: 4 records whole, 0 lost\n" {
 		t.Errorf("spool verify: %v\n%s", err, out)
 	}
 	// A new broker has no messages.
 	addr = startBroker(t)
-	write(t, "ingest.yaml", ingestYAML(addr, "", ""))
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+	dir.write(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	if _, _, err := dir.run(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err = ingestRun(t, t.Context(), "spool resend --since 1h --config ingest.yaml")
+	out, _, err = dir.run(t, t.Context(), "spool resend --since 1h --config ingest.yaml")
 	if err != nil || !strings.HasPrefix(out, "4 windows sent again") {
 		t.Errorf("spool resend: %v\n%s", err, out)
 	}
@@ -59,11 +60,11 @@ func TestSpoolCommands(t *testing.T) {
 	}
 
 	// A segment that `ingest run` removes meanwhile is noted, and the others are sent.
-	cfg, err := ingest.Load("ingest.yaml")
+	cfg, err := ingest.Load(dir.path("ingest.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := spool.List(spool.Dir("spool"))
+	listed, err := spool.List(spool.Dir(dir.path("spool")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,26 +74,26 @@ func TestSpoolCommands(t *testing.T) {
 	listed.Segments[0] = gone
 	var notes, whole strings.Builder
 	listed.Segments = append(listed.Segments, kept)
-	if n, err := sendAgain(t.Context(), "ingest.yaml", cfg, "spool", listed, time.Time{}, &notes); err != nil || n != 4 || !strings.Contains(notes.String(), "note: spool: "+gone.Name+", written until ") {
+	if n, err := sendAgain(t.Context(), "ingest.yaml", cfg, dir.path("spool"), listed, time.Time{}, &notes); err != nil || n != 4 || !strings.Contains(notes.String(), "note: "+dir.path("spool")+": "+gone.Name+", written until ") {
 		t.Errorf("%d sent without a segment, %v, notes %q", n, err, &notes)
 	}
-	if err := readSpool("spool", listed, &whole); err != nil || !strings.Contains(whole.String(), gone.Name+", written until ") || !strings.HasSuffix(whole.String(), "spool: 4 records whole, 0 lost\n") {
+	if err := readSpool(dir.path("spool"), listed, &whole); err != nil || !strings.Contains(whole.String(), gone.Name+", written until ") || !strings.HasSuffix(whole.String(), "spool: 4 records whole, 0 lost\n") {
 		t.Errorf("verify without a segment: %v\n%s", err, &whole)
 	}
 
-	segments, _ := filepath.Glob("spool/*.seg")
+	segments, _ := filepath.Glob(dir.path("spool/*.seg"))
 	newest := segments[len(segments)-1]
 	text, err := os.ReadFile(newest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text[100] ^= 1 // in the first record
-	write(t, newest, string(text))
-	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml")
+	dir.write(t, "spool/"+filepath.Base(newest), string(text))
+	out, _, err = dir.run(t, t.Context(), "spool verify --config ingest.yaml")
 	if err == nil || !strings.Contains(out, "damaged at byte 0: 3 records whole, 1 lost with ") {
 		t.Errorf("verify of a damaged spool: %v\n%s", err, out)
 	}
-	out, log, err := ingestRun(t, t.Context(), "spool resend --since 1h --config ingest.yaml")
+	out, log, err := dir.run(t, t.Context(), "spool resend --since 1h --config ingest.yaml")
 	if err != nil || !strings.HasPrefix(out, "3 windows sent again") || !strings.Contains(log, "1 damaged windows are not sent") {
 		t.Errorf("resend of a damaged spool: %v\n%s%s", err, out, log)
 	}
@@ -100,9 +101,9 @@ func TestSpoolCommands(t *testing.T) {
 
 // The listing says what is lost of each file that was set aside.
 func TestSpoolListsDamage(t *testing.T) {
-	t.Chdir(t.TempDir())
-	write(t, "ingest.yaml", ingestYAML("127.0.0.1:1", "", ""))
-	s, _, err := spool.Open("spool", spool.Settings{})
+	t.Parallel()
+	dir := bench(t)
+	s, _, err := spool.Open(dir.path("spool"), spool.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,18 +115,18 @@ func TestSpoolListsDamage(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	segments, _ := filepath.Glob("spool/*.seg")
+	segments, _ := filepath.Glob(dir.path("spool/*.seg"))
 	text, err := os.ReadFile(segments[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	text[200] ^= 1 // in the second record
-	write(t, segments[0], string(text))
-	if s, _, err = spool.Open("spool", spool.Settings{}); err != nil {
+	dir.write(t, "spool/"+filepath.Base(segments[0]), string(text))
+	if s, _, err = spool.Open(dir.path("spool"), spool.Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
-	out, _, err := ingestRun(t, t.Context(), "spool ls --config ingest.yaml")
+	out, _, err := dir.run(t, t.Context(), "spool ls --config ingest.yaml")
 	if err != nil || !strings.Contains(out, "set aside as damaged: 1 of its records and 124 bytes are lost") {
 		t.Errorf("spool ls: %v\n%s", err, out)
 	}

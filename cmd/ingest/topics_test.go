@@ -21,9 +21,10 @@ import (
 // What is printed on the way of a plant: the topics are made, what they keep is changed,
 // the check says it, and they grow.
 func TestTopics(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
 	gunDrills := "kafka: {brokers: [\"" + addr + "\"]}\nmachines:\n  - {machine: a/b/c/d/m1}\n  - {machine: a/b/c/d/m2}\n"
-	bench(t, "one.yaml", ingestYAML(addr, "", ""), "two.yaml", gunDrills,
+	dir := bench(t, "one.yaml", ingestYAML(addr, "", ""), "two.yaml", gunDrills,
 		"less.yaml", gunDrills+"retain:\n  windows: {time: 24h, bytes: 16GB}\n  dead_letters: {bytes: 1GiB}\n",
 		"more.yaml", gunDrills+"retain: {windows: {bytes: 0}}\n",
 		"edge.yaml", gunDrills+"  - {machine: a/b/c/d/m3, mode: raw}\nmode: edge\nedge: {sample: 3600}\n",
@@ -41,14 +42,14 @@ func TestTopics(t *testing.T) {
 		"topics apply --config edge.yaml",
 		"topics apply --config alledge.yaml",
 	} {
-		out, _, err := ingestRun(t, t.Context(), args)
+		out, _, err := dir.run(t, t.Context(), args)
 		got.WriteString("$ ingest " + args + "\n" + out)
 		if err != nil {
 			got.WriteString("ingest: " + err.Error() + "\n")
 		}
 		got.WriteString("\n")
 	}
-	out, _, err := ingestRun(t, t.Context(), "check --config two.yaml")
+	out, _, err := dir.run(t, t.Context(), "check --config two.yaml")
 	from, to := strings.Index(out, "topics "), strings.Index(out, "acl ")
 	if err != nil || from < 0 || to < 0 {
 		t.Fatalf("check: %v\n%s", err, out)
@@ -81,6 +82,7 @@ func plannedTopics() (names []string) {
 
 // docs/figures/sizes.md shows what is printed for 200 gun drills; -update writes it again.
 func TestTopicsOfThePage(t *testing.T) {
+	t.Parallel()
 	page, err := filepath.Abs("../../docs/figures/sizes.md")
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +95,8 @@ func TestTopicsOfThePage(t *testing.T) {
 	for i := range 200 {
 		machines += fmt.Sprintf("  - {machine: a/b/c/d/m%d}\n", i)
 	}
-	bench(t, "plant.yaml", machines)
-	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml --partitions 64")
+	dir := bench(t, "plant.yaml", machines)
+	out, _, err := dir.run(t, t.Context(), "topics apply --config plant.yaml --partitions 64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,14 +120,15 @@ func TestTopicsOfThePage(t *testing.T) {
 // The estimates hold of what a gateway really sends: the windows' is exact but for the
 // names of machine, tool and hole.
 func TestWrittenIsWhatIsSent(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t)
-	bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
+	dir := bench(t, "ingest.yaml", ingestYAML(addr, "", ""))
 	for _, args := range []string{"topics apply --config ingest.yaml --partitions 1", "run --config ingest.yaml"} {
-		if _, _, err := ingestRun(t, t.Context(), args); err != nil {
+		if _, _, err := dir.run(t, t.Context(), args); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := ingest.Load("ingest.yaml")
+	c, err := ingest.Load(dir.path("ingest.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,18 +21,15 @@ import (
 
 // onShift starts a broker and a monitor for kim, who runs commands: their words are separated by blanks.
 func onShift(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
-	cfg, out, command = plantOf(t, yaml)
-	t.Cleanup(startMonitor(t))
+	cfg, out, command, start := plantOf(t, yaml)
+	t.Cleanup(start())
 	return cfg, out, command
 }
 
-// plantOf starts a broker, and returns what runs kim's commands.
-func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
+// plantOf starts a broker, and returns what runs kim's commands, and what starts a monitor.
+func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error), start func() (stop func())) {
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, "")+yaml)
-	t.Setenv("USER", "kim")
-	t.Cleanup(func() { quietFor = time.Minute })
-	quietFor = 0 // tests have no ingester
+	config := " --config " + filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "")+yaml), "monitor.yaml")
 	cfg = bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -43,22 +41,22 @@ func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, comm
 		if !strings.HasPrefix(args, "machines") {
 			args = "alerts " + args
 		}
-		err := run(t.Context(), strings.Fields(args+" --config monitor.yaml"), &stdout, &stderr)
+		err := run(t.Context(), strings.Fields(args+config), &stdout, &stderr)
 		return stdout.String(), err
 	}
 	if got, err := command("ls"); err != nil || got != "no open alarms; 0 machines\n" {
 		t.Errorf("ls: %v, %q", err, got)
 	}
-	return cfg, out, command
+	return cfg, out, command, func() func() { return startMonitor(t, config) }
 }
 
 // startMonitor runs a monitor until stop is called.
-func startMonitor(t *testing.T) (stop func()) {
+func startMonitor(t *testing.T, config string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		var stdout, stderr bytes.Buffer
-		done <- run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, &stderr)
+		done <- run(ctx, strings.Fields("run"+config), &stdout, &stderr)
 	}()
 	return sync.OnceFunc(func() {
 		cancel()
@@ -70,6 +68,7 @@ func startMonitor(t *testing.T) (stop func()) {
 
 // The tool of an alarm may be in the magazine: people acknowledge and shelve it all the same.
 func TestAnswerAlarmOfMagazine(t *testing.T) {
+	t.Parallel()
 	cfg, out, command := onShift(t, "")
 	l := layout(t, "force")
 	for seq, v := range []float32{10, 10, 20, 20} {
@@ -109,6 +108,7 @@ func TestAnswerAlarmOfMagazine(t *testing.T) {
 // A person finds an alarm, acknowledges it, shelves it, takes that back, and
 // reads afterwards who did what.
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	cfg, out, command := onShift(t, "evidence: {dir: evidence, url: 'http://plant:9102'}\n")
 	l := layout(t, "force")
 	var windows []bus.Message
@@ -238,6 +238,7 @@ func TestAlerts(t *testing.T) {
 // Years of alerts lie on the topic. The commands read only what they need of them: here each of these counts as one that cannot be
 // read.
 func TestAlertsAmongMany(t *testing.T) {
+	t.Parallel()
 	cfg, out, command := onShift(t, "")
 	l := layout(t, "force")
 	for seq, v := range []float32{10, 10, 20, 20} {
@@ -281,6 +282,7 @@ func TestAlertsAmongMany(t *testing.T) {
 
 // An answer that was on the topic before the command was sent is not the command's.
 func TestAwaitAnswerFromTheEnd(t *testing.T) {
+	t.Parallel()
 	cfg := bus.Config{Brokers: []string{startBroker(t, true)}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -323,27 +325,8 @@ func awaitAlert(t *testing.T, cfg bus.Config, state event.AlertState) (a event.A
 // A person shelves the alarm of a tool that is in the magazine by then, by the alarm's name. A name
 // that no alarm ever had is not sent.
 func TestAlarmOfTheMagazine(t *testing.T) {
-	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, ""))
-	t.Setenv("USER", "kim")
-	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
-	out, err := bus.NewProducer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		var stdout, stderr bytes.Buffer
-		done <- run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, &stderr)
-	}()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	t.Parallel()
+	cfg, out, command := onShift(t, "")
 	l := layout(t, "force")
 	var windows []bus.Message
 	for seq, v := range []float32{10, 10, 20, 20} {
@@ -354,7 +337,7 @@ func TestAlarmOfTheMagazine(t *testing.T) {
 	}
 	id := ""
 	enough := errors.New("enough")
-	err = bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+	err := bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
 		var a event.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			return err
@@ -370,11 +353,10 @@ func TestAlarmOfTheMagazine(t *testing.T) {
 	if !errors.Is(err, enough) || id == "" {
 		t.Fatalf("alarm %q: %v", id, err)
 	}
-	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), strings.Fields("alerts shelve "+strings.ToLower(id)+" --for 2h --reason test --config monitor.yaml"), &stdout, &stderr); !strings.Contains(fmt.Sprint(stdout.String(), err), "by kim") {
-		t.Errorf("the monitor has not answered: %v, %s", err, stdout.String())
+	if got, err := command("shelve " + strings.ToLower(id) + " --for 2h --reason test"); !strings.Contains(fmt.Sprint(got, err), "by kim") {
+		t.Errorf("the monitor has not answered: %v, %s", err, got)
 	}
-	if err := run(t.Context(), strings.Fields("alerts shelve A-AAAAAAAA --for 2h --reason test --config monitor.yaml"), &stdout, &stderr); err == nil || !strings.Contains(err.Error(), "neither an open alarm nor a machine") {
+	if _, err := command("shelve A-AAAAAAAA --for 2h --reason test"); err == nil || !strings.Contains(err.Error(), "neither an open alarm nor a machine") {
 		t.Error(err)
 	}
 	var sent []string

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 // The audit lists what was done, narrowed by each flag, also what someone has forged, safely. Changes
 // of the people are in it, without their tokens.
 func TestAuditListing(t *testing.T) {
+	t.Setenv("USER", "lee")
 	addr := startBroker(t, true)
 	cfg := bus.Config{Brokers: []string{addr}}
 	t.Chdir(t.TempDir())
@@ -112,19 +115,21 @@ func TestAuditListing(t *testing.T) {
 
 // Without the topic a command does what it is for, and says that it has no record.
 func TestCommandWithoutAudit(t *testing.T) {
-	addr := startBroker(t, false)
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("monitor.yaml", []byte("kafka: {brokers: [\""+addr+"\"]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	dir := folder(t, "monitor.yaml", "kafka: {brokers: [\""+startBroker(t, false)+"\"]}\n")
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), strings.Fields("people add anna --role viewer --file people.yaml --config monitor.yaml"), &stdout, &stderr); err != nil || len(stdout.String()) < 20 {
+	var unread error
+	var reading sync.WaitGroup
+	reading.Go(func() { // next to the other command: both wait for the topic
+		unread = run(t.Context(), []string{"audit", "--config", dir + "/monitor.yaml"}, io.Discard, io.Discard)
+	})
+	if err := run(t.Context(), []string{"people", "add", "anna", "--role", "viewer", "--file", dir + "/people.yaml", "--config", dir + "/monitor.yaml"}, &stdout, &stderr); err != nil || len(stdout.String()) < 20 {
 		t.Errorf("%v\n%s", err, &stdout)
 	}
 	if !strings.Contains(stderr.String(), "note: tcm.audit.v1 has no record of this: ") || !strings.Contains(stderr.String(), "ingest topics apply") {
 		t.Error(stderr.String())
 	}
-	if err := run(t.Context(), strings.Fields("audit --config monitor.yaml"), &stdout, &stderr); err == nil || !strings.Contains(err.Error(), "tcm.audit.v1") {
-		t.Errorf("%v", err)
+	if reading.Wait(); unread == nil || !strings.Contains(unread.Error(), "tcm.audit.v1") {
+		t.Errorf("%v", unread)
 	}
 }

@@ -16,8 +16,9 @@ import (
 // Someone who may write to Kafka fills every text of events, states and dead letters with
 // what could move a cursor, forge a line or become a link. No listing and no report shows it raw.
 func TestHostileTexts(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	dir := folder(t, "monitor.yaml", monitorYAML(addr, ""))
 	const evil = "T1\nFORGED line\r\x1b[2J\u009b31m\u202e<b>[x](https://evil.example)|"
 	machine := "acme/spore/bay2/line1/" + evil
 	at := time.Now().Add(-time.Hour).UTC()
@@ -50,11 +51,11 @@ func TestHostileTexts(t *testing.T) {
 		{"report", since}, {"report", since, "--format=markdown"}, {"report", since, "--format=json"}, {"alerts", "ack", evil, "--by=kim"},
 		{"alerts", "ls", "-o", "json"}, {"alerts", "show", machine}, {"machines", "ls", "-o", "json"}, {"dlq", "ls", "-o", "json"},
 		{"machines", "rename", "T1" + evil, "a/b/c/d/e", "--by=kim"},
-		{"trace", "T1" + evil}, {"trace", machine + "/1/0"}, {"people", "add", "T1" + evil, "--role=viewer", "--file=people.yaml"},
+		{"trace", "T1" + evil}, {"trace", machine + "/1/0"}, {"people", "add", "T1" + evil, "--role=viewer", "--file=" + dir + "/people.yaml"},
 	} {
 		var stdout, stderr bytes.Buffer
 		if args[0] != "people" {
-			args = append(args, "--config", "monitor.yaml")
+			args = append(args, "--config", dir+"/monitor.yaml")
 		}
 		err := run(t.Context(), args, &stdout, &stderr)
 		text := stdout.String()

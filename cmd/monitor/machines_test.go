@@ -10,13 +10,14 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // A machine is renamed while no monitor runs: the monitor that starts retires it, and its memory is in the file that the command named.
 func TestRenameAgain(t *testing.T) {
-	cfg, out, command := plantOf(t, "")
+	cfg, out, command, start := plantOf(t, "")
 	t.Setenv("TMPDIR", t.TempDir())
-	stop := startMonitor(t)
+	stop := start()
 	l := layout(t, "force")
 	for seq, v := range []float32{10, 10, 20, 20} {
 		if err := out.Send(t.Context(), []bus.Message{windowMessage(t, l, uint64(seq), v)}); err != nil {
@@ -26,24 +27,25 @@ func TestRenameAgain(t *testing.T) {
 	id := awaitAlert(t, cfg, event.Raised).Incident
 	stop()
 	defer func(was time.Duration) { answerWait = was }(answerWait)
-	answerWait = time.Second
+	answerWait = time.Millisecond // none answers
 	const lathe, turner = "acme/spore/bay2/line1/lathe", "acme/spore/bay2/line2/turner"
 	_, err := command("machines rename lathe " + turner)
 	if err == nil {
 		t.Fatal("renamed without a monitor")
 	}
-	again := regexp.MustCompile(`machines rename --config monitor.yaml (` + lathe + ` ` + turner + ` --records \S+)\n?$`).FindStringSubmatch(err.Error())
+	again := regexp.MustCompile(`machines rename --config \S+ (` + lathe + ` ` + turner + ` --records \S+)\n?$`).FindStringSubmatch(err.Error())
 	if again == nil {
 		t.Fatal(err)
 	}
 	answerWait = 10 * time.Second
-	defer startMonitor(t)()
-	for kept := true; kept; { // until it has carried the retirement out
+	defer start()()
+	await.Until(t, "it has carried the retirement out", func() bool {
 		records, err := history.RecordsOf(t.Context(), cfg, lathe)
-		if kept = len(records) > 0; err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return len(records) == 0
+	})
 	if got, err := command("machines rename " + strings.Replace(again[1], "lathe", "other", 1)); err == nil || !strings.Contains(err.Error(), "not a file of") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -70,11 +72,10 @@ func TestRenameRefused(t *testing.T) {
 	if err := out.Send(t.Context(), []bus.Message{windowMessage(t, layout(t, "force"), 0, 10)}); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		if all, err := history.RecordsOf(t.Context(), cfg, "acme/spore/bay2/line1/lathe"); err != nil || len(all) > 0 {
-			break
-		}
-	}
+	await.Until(t, "the machine is known", func() bool {
+		all, err := history.RecordsOf(t.Context(), cfg, "acme/spore/bay2/line1/lathe")
+		return err != nil || len(all) > 0
+	})
 	const taken = "acme/spore/bay2/line1/new"
 	if err := out.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: "centre\x1f" + taken, Route: taken, Value: []byte(`{"version":3,"machine":"` + taken + `"}`)}}); err != nil {
 		t.Fatal(err)
@@ -87,6 +88,7 @@ func TestRenameRefused(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
+	t.Cleanup(func() { quietFor = 0 })
 	quietFor = time.Hour
 	if _, err := command("machines rename lathe turner"); err == nil || !strings.Contains(err.Error(), "its ingester still runs: stop it first") {
 		t.Error(err)

@@ -18,6 +18,7 @@ import (
 // A monitor that runs refuses a configuration whose files cannot be used, which at its start it may wait for.
 // An unchanged configuration is the same for it, also with routes that it has built.
 func TestLoadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, err := credential.NewSigningKey(rand.Reader, filepath.Join(dir, "plant.key"), filepath.Join(dir, "plant.pub")); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -53,11 +53,7 @@ func wearing(machine, tool string, first uint64) (ws []*window.Window) {
 func newReplayPlant(t *testing.T) *replayPlant {
 	t.Helper()
 	p := &replayPlant{t: t, dir: t.TempDir()}
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	p.cfg = b.Config("test")
 	if _, err := bus.Apply(t.Context(), p.cfg, 3, 1); err != nil {
 		t.Fatal(err)
@@ -134,6 +130,7 @@ func (p *replayPlant) report(a, b string, args ...string) (r compare.Report) {
 // Two models judge what lies on Kafka; one raises later, since it does not know tools that are
 // half worn.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	p := newReplayPlant(t)
 	p.write("wear.csv", "machine,tool,time,vb_max_um\nacme/line1/drill,T1,2026-11-02T02:00:00Z,0\nacme/line1/drill,T1,2026-11-02T02:04:00Z,480\n")
 	text, err := p.replay("one.flank", "three.flank", "--wear", p.path("wear.csv"))
@@ -172,6 +169,7 @@ func TestReplay(t *testing.T) {
 
 // Models are named by their ids, too, once they are published.
 func TestReplayPublishedModels(t *testing.T) {
+	t.Parallel()
 	p := newReplayPlant(t)
 	private := deploytest.Key(1)
 	signer := deploy.NewSigner(private)
@@ -199,6 +197,7 @@ func TestReplayPublishedModels(t *testing.T) {
 
 // A replay of a table of features says what the table's wear is at the alarms.
 func TestReplayTable(t *testing.T) {
+	t.Parallel()
 	p := &replayPlant{t: t, dir: t.TempDir()}
 	for name, m := range map[string]*model.Model{"one": machinetest.OneValue(t), "three": machinetest.OfThree(t)} {
 		if err := m.Save(p.path(name + ".flank")); err != nil {
@@ -245,6 +244,7 @@ func TestReplayTable(t *testing.T) {
 }
 
 func TestReplayRefuses(t *testing.T) {
+	t.Parallel()
 	p := &replayPlant{t: t, dir: t.TempDir()}
 	if err := machinetest.OneValue(t).Save(p.path("one.flank")); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ func routesYAML(broker string, routes ...string) string {
 
 // What a person gets wrong in a route, and what monitor says to it.
 func TestRouteErrors(t *testing.T) {
+	t.Parallel()
 	var got strings.Builder
 	const hook = "webhook: {url: \"https://cmms.example/hook\"}"
 	for _, tc := range []struct {
@@ -72,14 +73,14 @@ func TestRouteErrors(t *testing.T) {
 		{"OPC UA's request without its id", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://127.0.0.1\", nodes: [{machine: usk25, request: \"ns=2;s=a\"}]}"}},
 		{"OPC UA's variable of several machines", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://127.0.0.1\", nodes: [{machine: \"usk*\", alarm: \"ns=2;s=a\"}]}"}},
 	} {
-		bench(t, "monitor.yaml", routesYAML(nowhere, tc.routes...), "secret", "short\n")
+		dir := folder(t, "monitor.yaml", routesYAML(nowhere, tc.routes...), "secret", "short\n")
 		var stdout, stderr bytes.Buffer
-		err := run(t.Context(), strings.Fields("run --config monitor.yaml"), &stdout, &stderr)
-		if err == nil || !strings.HasPrefix(err.Error(), "monitor.yaml:") {
+		err := run(t.Context(), []string{"run", "--config", dir + "/monitor.yaml"}, &stdout, &stderr)
+		if err == nil || !strings.HasPrefix(err.Error(), dir+"/monitor.yaml:") {
 			t.Errorf("%s: %v", tc.why, err)
 			continue
 		}
-		fmt.Fprintf(&got, "# %s\n%v\n\n", tc.why, err)
+		fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, strings.ReplaceAll(err.Error(), dir+"/", ""))
 	}
 	golden.Check(t, "routes.golden", got.String())
 }

@@ -10,15 +10,17 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -34,6 +36,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	await.Together()
+	os.Setenv("USER", "kim") // who runs the commands
+	quietFor = 0             // tests have no ingester
 	os.Exit(m.Run())
 }
 
@@ -82,22 +87,25 @@ func pageYAML(key string) string {
 // pairs of a file's name and its text.
 func bench(t *testing.T, files ...string) {
 	t.Helper()
-	t.Chdir(t.TempDir())
+	t.Chdir(folder(t, files...))
+}
+
+// folder is a bench that is not the working directory, for tests that run next to each other.
+func folder(t *testing.T, files ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	for files = append([]string{"m.flank", string(trained(t)), "monitor.yaml", monitorYAML(nowhere, "")}, files...); len(files) > 0; files = files[2:] {
-		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, files[0]), []byte(files[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
 }
 
 // startBroker returns the address of a broker, with topics if apply.
 func startBroker(t *testing.T, apply bool) string {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	if apply {
 		if _, err := bus.Apply(t.Context(), b.Config("test"), 1, 1); err != nil {
 			t.Fatal(err)
@@ -131,8 +139,9 @@ func windowOf(t *testing.T, l *signal.Layout, tool string, seq uint64, value flo
 // A monitor judges, shows its page, says of windows that are not for its model
 // what to do, and tells at the end what it did.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, "127.0.0.1:0")+"metrics: \"127.0.0.1:0\"\n")
+	config := "--config=" + filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "127.0.0.1:0")+"metrics: \"127.0.0.1:0\"\n"), "monitor.yaml")
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -174,7 +183,7 @@ func TestRun(t *testing.T) {
 		})
 	}()
 	var stdout bytes.Buffer
-	if err := run(ctx, []string{"run", "--config", "monitor.yaml", "--verbose"}, &stdout, log); err != nil {
+	if err := run(ctx, []string{"run", config, "--verbose"}, &stdout, log); err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
 	if want := "6 windows judged, 1 repeats dropped, 0 messages set aside, 1 alerts\n"; stdout.String() != want {
@@ -190,7 +199,7 @@ func TestRun(t *testing.T) {
 		{"machines ls", "NO: windows refused"},
 	} {
 		var list bytes.Buffer
-		if err := run(t.Context(), append(strings.Fields(tc[0]), "--config", "monitor.yaml"), &list, &list); err != nil {
+		if err := run(t.Context(), append(strings.Fields(tc[0]), config), &list, &list); err != nil {
 			t.Error(err)
 		}
 		for _, want := range tc[1:] {
@@ -219,6 +228,7 @@ func after(log, prefix string) string {
 
 // What a person gets wrong, and what monitor says to it.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	file := trained(t)
 	flipped := bytes.Clone(file)
 	flipped[len(flipped)/2] ^= 1
@@ -264,16 +274,17 @@ func TestErrors(t *testing.T) {
 		{"no topics", judge, []string{yaml, monitorYAML(bare, "")}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
-			bench(t, tc.files...)
-			if err := errors.Join(os.Mkdir("shared", 0o755), os.WriteFile("shared/people.yaml", nil, 0o600), os.Chmod("shared/people.yaml", 0o644)); err != nil {
+			dir := folder(t, tc.files...)
+			shared := filepath.Join(dir, "shared", "people.yaml")
+			if err := errors.Join(os.Mkdir(filepath.Dir(shared), 0o755), os.WriteFile(shared, nil, 0o600), os.Chmod(shared, 0o644)); err != nil {
 				t.Fatal(err)
 			}
 			var stdout, stderr bytes.Buffer
-			err := run(t.Context(), strings.Fields(tc.args), &stdout, &stderr)
+			err := run(t.Context(), strings.Fields(strings.Replace(tc.args, "--config ", "--config "+dir+"/", 1)), &stdout, &stderr)
 			if err == nil {
 				t.Fatalf("no error; printed %q", &stdout)
 			}
-			text := strings.NewReplacer(bare, "BROKER", busy, "PAGE").Replace(err.Error())
+			text := strings.NewReplacer(bare, "BROKER", busy, "PAGE", dir+"/", "").Replace(err.Error())
 			fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, text)
 		})
 	}
@@ -284,12 +295,13 @@ func TestErrors(t *testing.T) {
 
 // Ctrl-C is not a failure, even before the first window.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	config := filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "")), "monitor.yaml")
 	ctx, stop := context.WithCancel(t.Context())
 	var stdout bytes.Buffer
 	log := stopper{stop}
-	if err := run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, log); err != nil {
+	if err := run(ctx, []string{"run", "--config", config}, &stdout, log); err != nil {
 		t.Error(err)
 	}
 	if want := "0 windows judged, 0 repeats dropped, 0 messages set aside, 0 alerts\n"; stdout.String() != want {
@@ -322,6 +334,7 @@ func TestHelp(t *testing.T) {
 
 // An error is the last line on stderr, and the exit code is 1.
 func TestExitCode(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]struct {
 		code   int
 		stderr string

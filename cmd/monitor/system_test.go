@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
@@ -67,11 +67,8 @@ func TestProblems(t *testing.T) {
 // Dead letters are counted by reason also when more have come than are read at a time, until the
 // topic has none of them any more.
 func TestReadDead(t *testing.T) {
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	t.Parallel()
+	b := brokertest.Start(t)
 	s := &system{bus: b.Config("test")}
 	if _, err := bus.Apply(t.Context(), s.bus, 1, 1); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,9 @@ import (
 // A window is followed from the topic of windows to its result and alert, or to the dead letters;
 // one that waits for a monitor is found too. All messages about it are of one trace.
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	config := "--config=" + filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "")), "monitor.yaml")
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -57,14 +58,14 @@ func TestTrace(t *testing.T) {
 			return nil
 		})
 	}()
-	if err := run(ctx, []string{"run", "--config", "monitor.yaml"}, io.Discard, io.Discard); err != nil {
+	if err := run(ctx, []string{"run", config}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	waiting := send(windowMessage(t, layout(t, "force"), 6, 10))
 	trace := func(args ...string) string {
 		t.Helper()
 		var text bytes.Buffer
-		if err := run(t.Context(), append([]string{"trace", "--config", "monitor.yaml"}, args...), &text, io.Discard); err != nil {
+		if err := run(t.Context(), append([]string{"trace", config}, args...), &text, io.Discard); err != nil {
 			t.Fatal(args, err)
 		}
 		return text.String()
@@ -111,7 +112,7 @@ func TestTrace(t *testing.T) {
 		{"acme/spore/bay2/line1/lathe/0000000000000001/77 --since=monday", "write a time such as"},
 		{"A-TUUTCDZT", "expected machine/epoch/number"},
 	} {
-		if err := run(t.Context(), strings.Fields("trace "+tc[0]+" --config monitor.yaml"), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), tc[1]) {
+		if err := run(t.Context(), strings.Fields("trace "+tc[0]+" "+config), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), tc[1]) {
 			t.Errorf("%s: %v", tc[0], err)
 		}
 	}
@@ -129,6 +130,7 @@ func TestTraceExample(t *testing.T) {
 
 // trace --spool says of a window that the spool keeps where it is, when it was acquired, and whether Kafka has it.
 func TestTraceInSpool(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, _, err := spool.Open(dir, spool.Settings{})
 	if err != nil {

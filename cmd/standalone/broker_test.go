@@ -16,6 +16,7 @@ import (
 // The broker alone has all topics, says where it is and what to do next, and keeps what it
 // got.
 func TestBrokerOnly(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	start := func() (addr string, stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())

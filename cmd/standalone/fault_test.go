@@ -38,6 +38,7 @@ func TestSensorOfTheRunningPlant(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a model of the simulated drill")
 	}
+	t.Parallel()
 	path := guardedDrill(t)
 	for _, tc := range []struct {
 		fault, advisory string
@@ -46,20 +47,23 @@ func TestSensorOfTheRunningPlant(t *testing.T) {
 		{"gain:ch06@15s=3", "drill: SENSOR ch06 Out of specification: it disagrees with the other sensors since "},
 		{"dead:ch06@15s", "drill: SENSOR ch06 Failure: flatline; tool verdict on 13 channels"},
 	} {
-		args := []string{"--once", "--model", path, "--speed", "50", "--data-dir", t.TempDir(), "--page", "off", "--broker", "127.0.0.1:0"}
-		if tc.fault != "" {
-			args = append(args, "--fault", tc.fault)
-		}
-		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), args, &stdout, &stderr); err != nil {
-			t.Fatalf("%s: %v\n%s", tc.fault, err, &stderr)
-		}
-		s := lastLine(t, stdout.String())
-		if s.Lost != 0 || s.Alerts != 1 || s.Confusion.FN > 1 || s.Confusion.FP > 1 {
-			t.Errorf("%s: %+v, %+v: want one alarm\n%s", tc.fault, s, s.Confusion, &stderr)
-		}
-		if n := strings.Count(stderr.String(), "SENSOR"); !strings.Contains(stderr.String(), tc.advisory) || n > 0 != (tc.advisory != "") || n > 1 {
-			t.Errorf("%s: %s\nwant %q", tc.fault, &stderr, tc.advisory)
-		}
+		t.Run("fault "+tc.fault, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--once", "--model", path, "--speed", "50", "--data-dir", t.TempDir(), "--page", "off", "--broker", "127.0.0.1:0"}
+			if tc.fault != "" {
+				args = append(args, "--fault", tc.fault)
+			}
+			var stdout, stderr bytes.Buffer
+			if err := run(t.Context(), args, &stdout, &stderr); err != nil {
+				t.Fatalf("%v\n%s", err, &stderr)
+			}
+			s := lastLine(t, stdout.String())
+			if s.Lost != 0 || s.Alerts != 1 || s.Confusion.FN > 1 || s.Confusion.FP > 1 {
+				t.Errorf("%+v, %+v: want one alarm\n%s", s, s.Confusion, &stderr)
+			}
+			if n := strings.Count(stderr.String(), "SENSOR"); !strings.Contains(stderr.String(), tc.advisory) || n > 0 != (tc.advisory != "") || n > 1 {
+				t.Errorf("%s\nwant %q", &stderr, tc.advisory)
+			}
+		})
 	}
 }

@@ -19,11 +19,17 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/schemas"
 )
+
+func TestMain(m *testing.M) {
+	await.Together()
+	os.Exit(m.Run())
+}
 
 const layoutYAML = `name: small
 channels:
@@ -164,6 +170,7 @@ func checkResults(t testing.TB, path string, windows int) {
 }
 
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var stdout, stderr bytes.Buffer
 	if err := run(t.Context(), b.args(), &stdout, &stderr); err != nil {
@@ -202,6 +209,7 @@ func TestReplay(t *testing.T) {
 
 // A recording may name its machine in any way: --machine is what counts.
 func TestMachineOfTheRecording(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if err := os.WriteFile(b.layout, []byte(strings.Replace(layoutYAML, "{tool", "{machine: tool, tool", 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -234,14 +242,26 @@ func TestSummaryCheck(t *testing.T) {
 
 // A replay that is stopped half-way goes on where it was.
 func TestReplayStopped(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	ctx, stop := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	go func() { // 240 windows at 10 a second: it stops when the first ones are in the spool
+		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			segments, _ := filepath.Glob(filepath.Join(b.dir, "data", "spool", "*.seg"))
+			for _, s := range segments {
+				if info, err := os.Stat(s); err == nil && info.Size() > 1000 {
+					stop()
+				}
+			}
+		}
+	}()
 	var stdout, stderr bytes.Buffer
-	// 240 windows at 200 a second: stopped somewhere in the middle, it does not
-	// matter where.
-	if err := run(ctx, b.args("--speed", "200"), &stdout, &stderr); err != nil {
+	if err := run(ctx, b.args("--speed", "10"), &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(b.dir, "out.jsonl")); err != nil || bytes.Count(text, []byte("\n")) >= b.windows {
+		t.Fatalf("it was not stopped in the middle: %v", err)
 	}
 	stdout.Reset()
 	if err := run(t.Context(), b.args(), &stdout, &stderr); err != nil {
@@ -255,6 +275,7 @@ func TestReplayStopped(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	write := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)
@@ -320,6 +341,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestDataDirectoryInUse(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

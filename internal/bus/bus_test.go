@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
@@ -34,17 +34,8 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// TestMain runs more tests at a time than there are processors, unless -parallel says how
-// many: the parallel ones mostly wait for timeouts and heartbeats.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			panic(err)
-		}
-	}
+	await.Together()
 	os.Exit(kafkatest.Main(m))
 }
 

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
@@ -45,11 +45,7 @@ func startBroker(t testing.TB) bus.Config {
 	if kafkatest.Version() != "" {
 		cfg = bus.Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 	} else {
-		b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
+		b := brokertest.Start(t)
 		cfg = b.Config("test")
 	}
 	if _, err := bus.Apply(testContext(t), cfg, 1, 1); err != nil {
@@ -133,6 +129,7 @@ func trusting(keys Keys) func() (Keys, error) { return func() (Keys, error) { re
 
 // From the first champion to a rollback, as a follower sees it.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	f := follow(t, cfg, trusting(ofAnna))
 	f.until("nothing", func(v View) bool { return len(v.Set.Deployments()) == 0 && len(v.Refused) == 0 })
@@ -357,6 +354,7 @@ func goldenValues(t testing.TB, section []byte) []byte {
 // A hundred bad records: each is refused, with a reason, and the champion is what it was, for
 // a follower that is there and for one that starts later.
 func TestHundredBad(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -407,6 +405,7 @@ func isRefused(v View, key string) bool {
 
 // A new public key counts without a restart.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	var mu sync.Mutex
 	keys := ofAnna
@@ -434,6 +433,7 @@ func TestRotation(t *testing.T) {
 
 // A model larger than a message comes in parts, and counts when the last one is there.
 func TestLargeModel(t *testing.T) {
+	t.Parallel()
 	cfg := startBroker(t)
 	m := machinetest.OneValue(t)
 	text, err := json.Marshal(strings.Repeat("long ", 400_000))
@@ -472,6 +472,7 @@ func TestLargeModel(t *testing.T) {
 
 // Only models that a deployment names are kept.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	for _, m := range []*model.Model{all.a, all.b, all.c} {

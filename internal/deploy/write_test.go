@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -32,6 +32,7 @@ func view(t testing.TB, cfg bus.Config) (*Topic, Set, []Refusal) {
 }
 
 func TestRefusedWhenWritten(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -89,6 +90,7 @@ func TestRefusedWhenWritten(t *testing.T) {
 // as a champion and as a shadow, for the machines that the champion judges, also by a less specific
 // glob. With Anyway it is not.
 func TestOtherWindowsAreRefused(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -149,6 +151,7 @@ func TestOtherWindowsAreRefused(t *testing.T) {
 
 // The glob of two layouts has two deployments, and a change says which.
 func TestTwoLayouts(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -170,6 +173,7 @@ func TestTwoLayouts(t *testing.T) {
 // Someone else writes between reading and writing: the second change follows the first one,
 // or is refused because of it, and nothing is lost.
 func TestRace(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -219,6 +223,7 @@ func TestRace(t *testing.T) {
 
 // Many people at once: every change has a number of its own, and each counts.
 func TestManyWriters(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	publish(t, writer(cfg, anna), all.a)
 	var wg sync.WaitGroup
@@ -244,6 +249,7 @@ func TestManyWriters(t *testing.T) {
 
 // The topic keeps the newest changes of a deployment, and a model until it is removed.
 func TestTidy(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
@@ -277,6 +283,7 @@ func TestTidy(t *testing.T) {
 
 // Without signatures everything works that a monitor accepts which was asked to.
 func TestUnsigned(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w := writer(cfg, signer{})
 	w.Keys = NewKeys(true)
@@ -307,15 +314,12 @@ func TestUnsigned(t *testing.T) {
 }
 
 func TestFollowEnds(t *testing.T) {
+	t.Parallel()
 	wrong := errors.New("no key file")
 	if err := Follow(testContext(t), bus.Config{}, func() (Keys, error) { return Keys{}, wrong }, nil); !errors.Is(err, wrong) {
 		t.Error(err)
 	}
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := brokertest.Start(t)
 	if err := Follow(testContext(t), b.Config("test"), trusting(ofAnna), nil); !errors.Is(err, bus.ErrNoTopic) {
 		t.Error(err)
 	}
@@ -332,6 +336,7 @@ func TestFollowEnds(t *testing.T) {
 // The curve of a model is there for readers that trust who signed it, the last one counts, and it goes with
 // the model. A stranger's changes nothing, and neither does one that is too large.
 func TestPublishCurve(t *testing.T) {
+	t.Parallel()
 	cfg, all := startBroker(t), trained()
 	w, ctx := writer(cfg, anna), testContext(t)
 	id := all.a.ID()

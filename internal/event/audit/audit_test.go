@@ -9,11 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/await"
@@ -193,8 +194,9 @@ func TestRecordDoesNotBlock(t *testing.T) {
 }
 
 // A broker that does not come back does not hold up the end of the program.
-func TestCloseEnds(t *testing.T) {
-	t.Parallel()
+func TestCloseEnds(t *testing.T) { synctest.Test(t, closeEnds) }
+
+func closeEnds(t *testing.T) {
 	k := &kafka{sends: make(chan struct{}, 10), hold: make(chan struct{})}
 	w := open(k, "monitor", zerolog.Nop(), time.Now)
 	w.Record(ack("kim"))
@@ -268,11 +270,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 // error, soon.
 func TestTopic(t *testing.T) {
 	t.Parallel()
-	broker, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { broker.Close() })
+	broker := brokertest.Start(t)
 	cfg := broker.Config("test")
 	if err := Write(t.Context(), cfg, "monitor", ack("early")); !errors.Is(err, bus.ErrNoTopic) {
 		t.Errorf("without a topic: %v", err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -94,11 +94,8 @@ func TestDoubts(t *testing.T) {
 
 // A false alarm and a confirmed one are labels; an alarm that no one answered, a mark that was withdrawn, and a tool that came back are none.
 func TestAnswers(t *testing.T) {
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	t.Parallel()
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if all, err := Answers(t.Context(), cfg); err != nil || len(all) != 0 {
 		t.Fatalf("%v, %v", all, err)
@@ -147,11 +144,8 @@ func TestAnswers(t *testing.T) {
 
 // Labels are written in batches. A write that is cut off says how many are kept.
 func TestWriteIsCutOff(t *testing.T) {
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	t.Parallel()
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
 		t.Fatal(err)
@@ -162,7 +156,7 @@ func TestWriteIsCutOff(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var done []int
-	err = Write(ctx, cfg, given, func(n int) {
+	err := Write(ctx, cfg, given, func(n int) {
 		done = append(done, n)
 		stop()
 	})

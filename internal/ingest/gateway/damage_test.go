@@ -86,7 +86,7 @@ func (f badFile) ReadAt(b []byte, off int64) (int, error) {
 func TestBadSectorOfTheSpool(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
-		p := newPlant(t)
+		p := newPlantOnDisk(t)
 		if err := os.MkdirAll(p.spool, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -164,7 +164,7 @@ func (g *Gateway) runAndClose() {
 // A change of the mode while windows wait in the spool loses none, and none has two names.
 func TestModeChangesWithWindowsInTheSpool(t *testing.T) {
 	t.Parallel()
-	p := newPlant(t)
+	p := newPlantOnDisk(t)
 	addr := p.broker.Addr()
 	r := p.record("day.csv", 0, 200)
 	modes := []struct {
@@ -210,7 +210,7 @@ func TestModeChangesWithWindowsInTheSpool(t *testing.T) {
 // Windows of another layout that the spool has from before go as they are.
 func TestEdgeSendsForeignWindowsWhole(t *testing.T) {
 	t.Parallel()
-	p := newPlant(t)
+	p := newPlantOnDisk(t)
 	p.broker.Close()
 	addr := p.broker.Addr()
 	ctx, stop := stopAt(t.Context(), 20)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -34,30 +36,42 @@ const lathe = "acme/spore/bay2/line1/lathe"
 
 // plant is a broker, a folder for recordings and a spool.
 type plant struct {
-	t      *testing.T
-	dir    string
-	spool  string // its folder
-	bus    bus.Config
-	layout *signal.Layout
-	codec  *window.Codec
-	broker *broker.Broker
-	log    logtest.Buffer
+	t         *testing.T
+	dir       string
+	spool     string // its folder
+	bus       bus.Config
+	layout    *signal.Layout
+	codec     *window.Codec
+	broker    *broker.Broker
+	brokerDir string // if it may be started again
+	log       logtest.Buffer
 }
 
 // newPlant starts a broker with all topics.
 func newPlant(t *testing.T) *plant {
-	p := newPlantWithoutTopics(t)
+	return newPlantOf(t, brokertest.Start(t))
+}
+
+// newPlantOnDisk is newPlant with a broker that may be started again.
+func newPlantOnDisk(t *testing.T) *plant {
+	dir := t.TempDir()
+	p := newPlantOf(t, startBroker(t, dir, "127.0.0.1:0"))
+	p.brokerDir = dir
+	t.Cleanup(func() { p.broker.Close() })
+	return p
+}
+
+func newPlantOf(t *testing.T, b *broker.Broker) *plant {
+	p := newPlantWithoutTopics(t, b)
 	if _, err := bus.Apply(context.Background(), p.bus, 2, 1); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func newPlantWithoutTopics(t *testing.T) *plant {
-	p := &plant{t: t, dir: t.TempDir()}
+func newPlantWithoutTopics(t *testing.T, b *broker.Broker) *plant {
+	p := &plant{t: t, dir: t.TempDir(), broker: b}
 	p.spool = filepath.Join(p.dir, "spool")
-	p.start("127.0.0.1:0")
-	t.Cleanup(func() { p.broker.Close() })
 	p.bus = p.broker.Config("test")
 	var err error
 	p.layout, err = signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 2}})
@@ -70,13 +84,15 @@ func newPlantWithoutTopics(t *testing.T) *plant {
 	return p
 }
 
-func (p *plant) start(addr string) {
-	b, err := broker.Start(filepath.Join(p.dir, "broker"), addr)
+// start starts the broker of newPlantOnDisk again.
+func (p *plant) start(addr string) { p.broker = startBroker(p.t, p.brokerDir, addr) }
+
+func startBroker(t *testing.T, dir, addr string) *broker.Broker {
+	b, err := broker.Start(dir, addr)
 	if err != nil {
-		p.t.Error(err)
-		return
+		t.Error(err)
 	}
-	p.broker = b
+	return b
 }
 
 // record writes a recording of so many windows, of two rows each. Rows count up
@@ -255,6 +271,7 @@ func TestReplayGoesOn(t *testing.T) {
 	for _, seq := range []uint64{0, 1, 150, 128, 399} { // also one that it was past already
 		ctx, stop := stopAt(t.Context(), seq)
 		g := p.gateway(r, stop)
+		g.patience = patience // it delivers the rest
 		if err := g.Run(ctx); err != nil {
 			t.Fatalf("stopped at %d: %v", seq, err)
 		}
@@ -286,7 +303,11 @@ func TestReplayGoesOnAfterCrash(t *testing.T) {
 		g := p.gateway(r, func(c *Config) {
 			c.OnCut = func(c source.Cut) {
 				if c.Window != nil && c.Window.Seq == at {
-					if err := os.CopyFS(crashed, os.DirFS(p.spool)); err != nil {
+					err := os.CopyFS(crashed, os.DirFS(p.spool))
+					for errors.Is(err, fs.ErrNotExist) { // the gateway renames files meanwhile
+						err = errors.Join(os.RemoveAll(crashed), os.CopyFS(crashed, os.DirFS(p.spool)))
+					}
+					if err != nil {
 						t.Error(err)
 					}
 				}
@@ -551,7 +572,7 @@ func TestBrokerAway(t *testing.T) {
 		name string
 		gone uint64 // seq at which the broker goes away
 	}{{"at the start", 0}, {"in the middle", 400}} {
-		p := newPlant(t)
+		p := newPlantOnDisk(t)
 		addr, began, ages := p.broker.Addr(), time.Now().Truncate(time.Second), 0
 		if tc.gone == 0 {
 			p.broker.Close()
@@ -681,7 +702,7 @@ func TestSourceFailsWithoutBroker(t *testing.T) {
 // Without topics nothing is lost, and the error says what to do.
 func TestMissingTopics(t *testing.T) {
 	t.Parallel()
-	p := newPlantWithoutTopics(t)
+	p := newPlantWithoutTopics(t, brokertest.Start(t))
 	r := p.record("day.csv", 0, 300)
 	g := p.gateway(r, func(c *Config) { c.SyncEvery = 1 })
 	err := g.Run(t.Context())

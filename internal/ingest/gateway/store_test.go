@@ -16,7 +16,7 @@ import (
 func TestFullSpoolBlocks(t *testing.T) {
 	t.Parallel()
 	for _, every := range []int{1, 16} {
-		p := newPlant(t)
+		p := newPlantOnDisk(t)
 		addr := p.broker.Addr()
 		p.broker.Close()
 		g := p.gateway(p.record("day.csv", 0, 300), func(c *Config) {
@@ -70,7 +70,7 @@ func TestStoppedWithFullSpool(t *testing.T) {
 // is declared.
 func TestFullSpoolDropsOldest(t *testing.T) {
 	t.Parallel()
-	p := newPlant(t)
+	p := newPlantOnDisk(t)
 	addr := p.broker.Addr()
 	p.broker.Close()
 	g := p.gateway(p.record("day.csv", 0, 300), func(c *Config) {

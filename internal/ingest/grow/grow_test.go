@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
@@ -40,11 +40,7 @@ func newPlant(t *testing.T) *plant {
 	if kafkatest.Version() != "" {
 		p.cfg = bus.Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 	} else {
-		b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
+		b := brokertest.Start(t)
 		p.cfg = b.Config("test")
 	}
 	p.fill()

@@ -130,6 +130,7 @@ func verdicts(t *testing.T, resumed *window.Window, frames []said) (sessions []s
 
 // A gateway that was started again goes on in the run that is on disk.
 func TestCheckResumed(t *testing.T) {
+	t.Parallel()
 	on := &window.Window{Session: 1 ^ 3<<runBits, First: 360, Start: origin.Add(9 * time.Second)}
 	for name, tc := range map[string]struct {
 		frames            []said
@@ -151,6 +152,7 @@ func TestCheckResumed(t *testing.T) {
 // What senders say is compared with what they said before; a frame that lies stops no stream, and a sender that
 // begins again loses nothing.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	second := time.Second
 	join := func(parts ...[]said) []said { return slices.Concat(parts...) }
 	good := steps(1, 0, 100, 0)

@@ -10,6 +10,7 @@ import (
 
 // What the schemas allow is taken, and what they forbid is refused.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	for text, good := range map[string]bool{
 		`{"tool": "T08", "hole": "12", "spindle_speed": 1650.5}`: true,
 		`{"hole": ""}`:                true,

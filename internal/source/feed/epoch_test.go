@@ -10,6 +10,7 @@ import (
 
 // A time of another unit or epoch is refused with what it looks like, and one that no sample can have; what is old, or ahead, is taken.
 func TestCheckTime(t *testing.T) {
+	t.Parallel()
 	for _, now := range []time.Time{
 		time.Date(2026, 11, 27, 20, 50, 0, 0, time.UTC), time.Date(2040, 2, 29, 0, 0, 0, 0, time.UTC),
 	} {
@@ -59,6 +60,7 @@ func TestCheckTime(t *testing.T) {
 
 // The clock of a host that was never set bounds nothing ahead of it.
 func TestCheckTimeOfHostWithoutClock(t *testing.T) {
+	t.Parallel()
 	if err := checkTime(date(2026, 11, 27), date(1970, 1, 1)); err != nil {
 		t.Error(err)
 	}
@@ -67,6 +69,7 @@ func TestCheckTimeOfHostWithoutClock(t *testing.T) {
 // A frame whose time cannot be is refused with its reason and counted with its samples; one that is off is taken, and its block has the
 // flag: a warning says so once in an hour, with the number of frames.
 func TestDates(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 27, 20, 50, 0, 0, time.UTC)
 	var said []string
 	f := open(Config{Machine: drill, Layout: layout(t), Notify: func(n Notice) {

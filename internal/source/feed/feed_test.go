@@ -127,6 +127,7 @@ func describe(t tester, w *window.Window, l *signal.Layout) string {
 // the ingester dies, a sender that sends again what was not acknowledged makes
 // the windows of one whole stream, each once.
 func TestNothingIsLostOrDoubled(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	spec := window.Spec{Length: time.Second}
 	rapid.Check(t, func(t *rapid.T) {
@@ -225,6 +226,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 // A frame is acknowledged when its last sample is on disk, in order, and not
 // before; frames of an older session with the first window of the next.
 func TestAcknowledged(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	f := open(Config{Machine: drill, Layout: l})
 	var paid []int
@@ -266,6 +268,7 @@ func TestAcknowledged(t *testing.T) {
 
 // A rate whose channels are dead does not make senders keep frames without end.
 func TestUnackedIsBounded(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	said := 0
 	f := open(Config{Machine: drill, Layout: l, Notify: func(Notice) { said++ }})
@@ -285,6 +288,7 @@ func TestUnackedIsBounded(t *testing.T) {
 // Another tool is another session, no matter who names it; what a frame says holds
 // before what the setting does.
 func TestContext(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	path := t.TempDir() + "/context.json"
 	set, err := OpenSetting(path)
@@ -354,6 +358,7 @@ func TestContext(t *testing.T) {
 
 // A feed that was opened again says what it missed of the session.
 func TestMissed(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	var said []string
 	f := open(Config{Machine: drill, Layout: l, Notify: func(n Notice) { said = append(said, n.Err.Error()) }})
@@ -373,6 +378,7 @@ func TestMissed(t *testing.T) {
 // Samples that never came are not taken for repeats when later ones are on disk already: the slicer counts them as late. When they come
 // again, they are repeats.
 func TestLateIsNotARepeat(t *testing.T) {
+	t.Parallel()
 	f := open(Config{Machine: drill, Layout: layout(t)})
 	f.check.now = func() time.Time { return origin }
 	give := func(from int64) *source.Block {

@@ -72,6 +72,7 @@ type fatalf interface{ Fatalf(string, ...any) }
 // A rate whose frames name no tool follows the one whose frames do, from the first
 // sample on.
 func TestHalfNamed(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	for _, tc := range []struct{ fast, slow, tool, said string }{
 		{"T1", "T1", "T1", ""}, {"", "", "", ""}, {"", "T1", "T1", ""}, {"T1", "", "T1", ""}, {"0", "0", "", ""}, {"0", "T1", "T1", ""}, {"T1", "0", "T1", ""}, {"", "0", "", ""},
@@ -109,6 +110,7 @@ func TestHalfNamed(t *testing.T) {
 // However frames are cut and interleaved, and whichever rate names tools, each
 // window has its tool, and only windows at a change of tool are missing.
 func TestFollowsThroughChanges(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	rapid.Check(t, func(t *rapid.T) {
 		const second = 40 // samples of the fast rate
@@ -181,6 +183,7 @@ func TestFollowsThroughChanges(t *testing.T) {
 // A frame does not wait for ever for a rate that is dead, nor for one that has gone
 // on to another session.
 func TestFollowEnds(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	f := open(Config{Machine: drill, Layout: l})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -217,6 +220,7 @@ func TestFollowEnds(t *testing.T) {
 
 // A large frame that comes again and again does not fill the memory.
 func TestWaitingValuesAreBounded(t *testing.T) {
+	t.Parallel()
 	const rate = 1 << 20
 	l, err := signal.NewLayout("fast and slow", []signal.Channel{
 		{Name: "fast", Kind: signal.Vibration, Rate: rate}, {Name: "slow", Kind: signal.Force, Rate: 1},
@@ -241,6 +245,7 @@ func TestWaitingValuesAreBounded(t *testing.T) {
 
 // A rate of which no new sample comes is named while others come.
 func TestSilentRates(t *testing.T) {
+	t.Parallel()
 	f := open(Config{Machine: drill, Layout: layout(t)})
 	now := origin
 	f.check.now = func() time.Time { return now }

@@ -28,6 +28,7 @@ func force(t tester, meta map[string]string, of arrow.DataType, values string, o
 
 // Every type of number reaches the block, calibrated; what is null is missing.
 func TestFrame(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	d := newDecoder(Config{Machine: drill, Layout: l, Columns: signal.Recording{
 		Origins: map[string]signal.Origin{"c": {From: "c", Gain: 2, Offset: 1}},
@@ -76,6 +77,7 @@ func TestFrame(t *testing.T) {
 
 // An error says what is wrong with a frame so that its sender can be corrected.
 func TestFrameErrors(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	d := newDecoder(Config{Machine: drill, Layout: l})
 	c := []string{"c"}
@@ -131,6 +133,7 @@ func TestFrameErrors(t *testing.T) {
 
 // Flipped bits cost an error and never memory.
 func TestDamagedFrames(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	d := newDecoder(Config{Machine: drill, Layout: l})
 	good := piece(t, l, 0, 1, 0, 40)

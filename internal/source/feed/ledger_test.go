@@ -114,6 +114,7 @@ func (s Stats) sum() (n uint64) {
 // that was received is in a window, was refused or repeated for a reason, is in no window for a reason, or waits.
 // No sample is in two windows.
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSenders(t, l)
@@ -204,6 +205,7 @@ func (s *script) Next(ctx context.Context) (*source.Block, error) {
 // The same with gateways and a spool on disk, which are stopped and started again between frames: what the ledger says is in windows is in
 // the spool, once, and every other sample has a reason, or was not cut when its gateway stopped.
 func TestLedgerOnDisk(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	codec, err := window.NewCodec(l, window.DefaultSpec)
 	if err != nil {

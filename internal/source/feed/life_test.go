@@ -49,6 +49,7 @@ func mustApply(t *testing.T, s *Setting, text string) signal.Context {
 // A tool that is declared new has another life from the next frame on, and begins a
 // session; it has the same one whenever it comes back, also after a restart.
 func TestToolLife(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	path := filepath.Join(t.TempDir(), "context.json")
 	set := counting(mustOpenSetting(t, path))
@@ -94,6 +95,7 @@ func TestToolLife(t *testing.T) {
 
 // Where frames name their tools, any of them may be declared new, in use or not.
 func TestToolLifeOfNamedTools(t *testing.T) {
+	t.Parallel()
 	l := layout(t)
 	set := counting(mustOpenSetting(t, filepath.Join(t.TempDir(), "context.json")))
 	f := open(Config{Machine: drill, Layout: l, Setting: set})
@@ -119,6 +121,7 @@ func TestToolLifeOfNamedTools(t *testing.T) {
 // The last 64 tools that were declared new keep their lives, those in use before
 // others, through restarts; files of older programs have none.
 func TestLivesAreBounded(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "context.json")
 	if err := os.WriteFile(path, []byte(`{"tool":"T0","hole":"1","spindle_speed":7}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -142,6 +145,7 @@ func TestLivesAreBounded(t *testing.T) {
 // However tools are declared and used, the last 64 tools that were used of
 // those that were declared new have the life of their last declaration.
 func TestLivesByModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var ls lives
 		var want lives // the plain way: one tool after the other
@@ -178,6 +182,7 @@ func TestLivesByModel(t *testing.T) {
 
 // By MQTT a tool is declared new once: a retained message does not say it again.
 func TestMQTTNewTool(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	publish(t, s, "context", []byte(`{"tool": "T08", "new": true}`), true)
 	set := mustOpenSetting(t, filepath.Join(t.TempDir(), "context.json"))

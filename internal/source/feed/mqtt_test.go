@@ -59,6 +59,7 @@ func publish(t *testing.T, s *mqtttest.Broker, kind string, payload []byte, reta
 
 // A right that is granted later ends no connection: the feed asks for its topics again.
 func TestMQTTRightGrantedLater(t *testing.T) {
+	t.Parallel()
 	var refuse atomic.Bool
 	refuse.Store(true)
 	s := mqtttest.Start(t, mqtttest.Options{Refuse: &refuse})
@@ -76,6 +77,7 @@ func TestMQTTRightGrantedLater(t *testing.T) {
 // What was not on disk when the feed ended comes again, and what came while there
 // was none too.
 func TestMQTT(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	f, heard := subscribe(t, s.URL, nil)
 	l := f.Layout()
@@ -125,6 +127,7 @@ func TestMQTT(t *testing.T) {
 // Two programs with one client id back off. Each warns once, naming the id and the remedy, and each has an
 // error until a connection has lasted.
 func TestMQTTClientIDTwice(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	f, heard := subscribe(t, s.URL, nil)
 	await.Until(t, "the broker is connected", connected(f))
@@ -148,6 +151,7 @@ func TestMQTTClientIDTwice(t *testing.T) {
 
 // A change of tool is heard, also one that was retained, and lasts.
 func TestMQTTContext(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	publish(t, s, "context", []byte(`{"tool": "T08", "hole": "12", "spindle_speed": 1650}`), true)
 	path := filepath.Join(t.TempDir(), "context.json")
@@ -220,6 +224,7 @@ func TestMQTTSecure(t *testing.T) {
 
 // Impossible settings are reported before anything is dialled.
 func TestMQTTCheck(t *testing.T) {
+	t.Parallel()
 	for why, m := range map[string]MQTT{
 		"no scheme":                {Broker: "broker:1883"},
 		"another protocol":         {Broker: "http://broker"},
@@ -244,6 +249,7 @@ func TestMQTTCheck(t *testing.T) {
 
 // A frame that the broker had kept is of another time: it is refused, and what comes then is taken.
 func TestMQTTRetainedFrame(t *testing.T) {
+	t.Parallel()
 	s := mqtttest.Start(t, mqtttest.Options{})
 	publish(t, s, "samples", piece(t, layout(t), 0, 1, 0, 40), true)
 	f, heard := subscribe(t, s.URL, nil)

@@ -34,6 +34,7 @@ func FuzzParseChange(f *testing.F) {
 }
 
 func TestToolsHaveOneName(t *testing.T) {
+	t.Parallel()
 	set, err := OpenSetting(filepath.Join(t.TempDir(), "context.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +72,7 @@ func TestToolsHaveOneName(t *testing.T) {
 
 // TestControlTakesTheToolOut: a placeholder of the control is not the tool before.
 func TestControlTakesTheToolOut(t *testing.T) {
+	t.Parallel()
 	set, err := OpenSetting(filepath.Join(t.TempDir(), "context.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 // A client that sends only signs of life cannot keep the sensor out for ever.
 func TestIdleClientGivesUpItsPlace(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{Timeout: 200 * time.Millisecond}, TCP{})
 	idle, _ := dial(t, f.Addr())
 	gone := make(chan struct{})
@@ -48,6 +49,7 @@ func TestIdleClientGivesUpItsPlace(t *testing.T) {
 
 // Connections that do not even begin TLS are bounded, and their places are given back.
 func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
 	own := certificate(t)
 	f := listen(t, Config{Timeout: patience}, TCP{TLS: own})
 	var all []net.Conn

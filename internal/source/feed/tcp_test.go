@@ -90,6 +90,7 @@ func listen(t *testing.T, cfg Config, tcp TCP) *Feed {
 // A client sends frames and hears of them when they are on disk; it comes again
 // after it was cut off.
 func TestTCP(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	l := f.Layout()
 	c, r := dial(t, f.Addr())
@@ -131,6 +132,7 @@ func TestTCP(t *testing.T) {
 
 // A client hears what it got wrong; the next one is served.
 func TestTCPRefuses(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	l := f.Layout()
 	good := framed(piece(t, l, 1, 1, 0, 10))
@@ -164,6 +166,7 @@ func TestTCPRefuses(t *testing.T) {
 
 // The name of a tool that cannot be used is a person's fault: the connection goes on, and so do the frames behind it.
 func TestTCPRefusesNames(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	c, r := dial(t, f.Addr())
 	send(t, c, framed(fmt.Appendf(nil, `{"session": 1, "first": 0, "time_ns": %d, "tool": "T\u200b1", "channels": {"c": [1, 2]}}`, origin.UnixNano())))
@@ -197,6 +200,7 @@ func TestTCPRefusesNames(t *testing.T) {
 
 // A client that was sent away is served when it comes again at once, also before it has closed the old connection.
 func TestTCPComesAgain(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	for range 20 {
 		c, r := dial(t, f.Addr())
@@ -207,6 +211,7 @@ func TestTCPComesAgain(t *testing.T) {
 
 // A machine has one client at a time; one that is silent makes room.
 func TestTCPOneClient(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{Timeout: patience}, TCP{})
 	dial(t, f.Addr())
 	await.Until(t, "the first is connected", func() bool { return f.Stats().Senders == 1 })
@@ -231,6 +236,7 @@ func TestTCPOneClient(t *testing.T) {
 // A client that is faster than the disk has to wait: what is not taken is not
 // read.
 func TestTCPBackPressure(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	c, _ := dial(t, f.Addr())
 	const frames = 2000
@@ -263,6 +269,7 @@ func TestTCPBackPressure(t *testing.T) {
 
 // With TLS only who has a certificate that was signed may send.
 func TestTCPWithTLS(t *testing.T) {
+	t.Parallel()
 	own, other := certificate(t), certificate(t)
 	f := listen(t, Config{Timeout: patience}, TCP{TLS: own})
 	for why, tc := range map[string]struct {
@@ -337,6 +344,7 @@ func certificate(t *testing.T) *credential.TLS {
 // A client hears at once which frame is refused and why; its connection goes on, and what is acknowledged is
 // in the order of its frames.
 func TestTCPRefusesOneFrame(t *testing.T) {
+	t.Parallel()
 	f := listen(t, Config{}, TCP{})
 	l := f.Layout()
 	c, r := dial(t, f.Addr())

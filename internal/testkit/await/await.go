@@ -3,6 +3,7 @@
 package await
 
 import (
+	"flag"
 	"testing"
 	"time"
 )
@@ -10,6 +11,19 @@ import (
 // Patience bounds what should take a moment. It is not a measure of speed: Apache
 // Kafka on a busy machine takes minutes to come back.
 const Patience = 4 * time.Minute
+
+// Together lets more tests run at a time than there are processors, unless -parallel says how
+// many: parallel tests that call it in their TestMain mostly wait for timeouts and heartbeats.
+func Together() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
+}
 
 // Until waits until ok. What says that in words, such as "the client is gone".
 func Until(t testing.TB, what string, ok func() bool) {
