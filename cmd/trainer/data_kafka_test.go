@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -24,11 +24,7 @@ import (
 // says so. Without any there is an error.
 func TestMissingTopics(t *testing.T) {
 	t.Parallel()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
 		t.Fatal(err)

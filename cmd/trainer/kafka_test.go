@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -27,11 +27,7 @@ var shift = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 // startBroker starts a broker that has the topics, with so many partitions.
 func startBroker(t testing.TB, partitions int) bus.Config {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, partitions, 1); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
@@ -33,12 +33,9 @@ func newPlant(t *testing.T, partitions int) *plant {
 
 func newPlantWithoutTopics(t *testing.T) *plant {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	p := &plant{t: t, bus: b.Config("test")}
+	var err error
 	if p.out, err = bus.NewProducer(p.bus); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package monitor
 import (
 	"bufio"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/spent"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -29,16 +29,8 @@ import (
 // Its value is the folder of an embedded broker, or "send windows to " or "send features to " and the address of one.
 const asProcess = "FLANK_TEST_PROCESS"
 
-// TestMain runs more tests at a time than there are processors, unless -parallel says how many: the parallel ones mostly wait.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			panic(err)
-		}
-	}
+	await.Together()
 	as := os.Getenv(asProcess)
 	if as == "" {
 		os.Exit(m.Run())

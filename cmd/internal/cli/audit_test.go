@@ -9,7 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
@@ -21,11 +21,7 @@ import (
 // else, also over a reload. A command in a terminal records what came of it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	broker, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { broker.Close() })
+	broker := brokertest.Start(t)
 	cfg := broker.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 1, 1); err != nil {
 		t.Fatal(err)

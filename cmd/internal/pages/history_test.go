@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/await"
@@ -21,11 +21,7 @@ import (
 // A page shows what is on the topics, and after a restart its history, before anything new
 // comes. For a machine or an alarm that the history does not hold the answer is 404.
 func TestHistoryOfPage(t *testing.T) {
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 1, 1); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -41,11 +41,7 @@ func copyOf(id string, seq int) bus.Message {
 
 func newBus(t *testing.T) bus.Config {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	cfg := b.Config("test")
 	if _, err := bus.Apply(t.Context(), cfg, 3, 1); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/broker/brokertest"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -54,13 +54,10 @@ type plant struct {
 
 func newPlant(t testing.TB) *plant {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
+	b := brokertest.Start(t)
 	p := &plant{life: "a", cfg: b.Config("test"), layout: newLayout(t, "lathe")}
-	if _, err := bus.Apply(t.Context(), p.cfg, 2, 1); err != nil {
+	_, err := bus.Apply(t.Context(), p.cfg, 2, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if p.out, err = bus.NewProducer(p.cfg); err != nil {
