@@ -111,7 +111,7 @@ func TestEveryKeyCounts(t *testing.T) {
 	base := latheJob(t)
 	base.Config.Network = networkConfig{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 6}}
 	base.Config.Network.FineTune.Epochs = 25
-	base.Config.Costs.Folds = 2
+	base.Config.Costs.Folds, base.Config.Costs.JADE.Generations = 2, 40
 	base.Config.Evaluate = Evaluate{ByTool: "off"}
 	fit := func(why string, change func(*Config)) string {
 		j := base

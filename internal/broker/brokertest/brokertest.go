@@ -20,6 +20,6 @@ func Start(t testing.TB) *broker.Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Close() })
+	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
