@@ -133,7 +133,6 @@ func TestFrameErrors(t *testing.T) {
 
 // Flipped bits cost an error and never memory.
 func TestDamagedFrames(t *testing.T) {
-	t.Parallel()
 	l := layout(t)
 	d := newDecoder(Config{Machine: drill, Layout: l})
 	good := piece(t, l, 0, 1, 0, 40)

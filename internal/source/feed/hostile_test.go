@@ -13,7 +13,6 @@ import (
 
 // A hostile broker of MQTT costs a feed little memory, is reported, and does not keep it from closing.
 func TestMQTTHostile(t *testing.T) {
-	t.Parallel()
 	connack := []byte{0x20, 0x03, 0x00, 0x00, 0x00}
 	endless := func(head ...byte) func(net.Conn) {
 		return func(c net.Conn) {
