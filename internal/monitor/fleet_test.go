@@ -23,6 +23,7 @@ func byDeployments(t *testing.T, keys deploy.Keys) func(*Monitor) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		again.group.OnGeneration = m.group.OnGeneration // it tells m
 		m.group, m.layouts, m.fleet = again.group, again.layouts, again.fleet
 	}
 }

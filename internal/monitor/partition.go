@@ -136,7 +136,12 @@ func (s *partition) run(ctx context.Context) error {
 		actions = nil
 		select {
 		case r := <-s.replies:
-			actions = s.owner.On(r, s.mon.now())
+			select {
+			case f := <-s.redeployed: // before the windows that came after it
+				actions = s.owner.On(&f, s.mon.now())
+			default:
+			}
+			actions = append(actions, s.owner.On(r, s.mon.now())...)
 		case <-tick.C:
 			s.showModels()
 			actions = s.owner.On(machine.Tick{Now: s.mon.now(), Trouble: s.mon.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, s.mon.now())
