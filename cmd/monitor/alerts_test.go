@@ -21,15 +21,15 @@ import (
 
 // onShift starts a broker and a monitor for kim, who runs commands: their words are separated by blanks.
 func onShift(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
-	cfg, out, command, start := plantOf(t, yaml)
-	t.Cleanup(start())
+	cfg, out, command, config := plantOf(t, yaml)
+	t.Cleanup(startMonitor(t, config))
 	return cfg, out, command
 }
 
-// plantOf starts a broker, and returns what runs kim's commands, and what starts a monitor.
-func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error), start func() (stop func())) {
+// plantOf starts a broker, and returns what runs kim's commands, and the flag that names their configuration.
+func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error), config string) {
 	addr := startBroker(t, true)
-	config := " --config " + filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "")+yaml), "monitor.yaml")
+	config = " --config " + filepath.Join(folder(t, "monitor.yaml", monitorYAML(addr, "")+yaml), "monitor.yaml")
 	cfg = bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -47,7 +47,7 @@ func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, comm
 	if got, err := command("ls"); err != nil || got != "no open alarms; 0 machines\n" {
 		t.Errorf("ls: %v, %q", err, got)
 	}
-	return cfg, out, command, func() func() { return startMonitor(t, config) }
+	return cfg, out, command, config
 }
 
 // startMonitor runs a monitor until stop is called.

@@ -15,9 +15,9 @@ import (
 
 // A machine is renamed while no monitor runs: the monitor that starts retires it, and its memory is in the file that the command named.
 func TestRenameAgain(t *testing.T) {
-	cfg, out, command, start := plantOf(t, "")
+	cfg, out, command, config := plantOf(t, "")
 	t.Setenv("TMPDIR", t.TempDir())
-	stop := start()
+	stop := startMonitor(t, config)
 	l := layout(t, "force")
 	for seq, v := range []float32{10, 10, 20, 20} {
 		if err := out.Send(t.Context(), []bus.Message{windowMessage(t, l, uint64(seq), v)}); err != nil {
@@ -33,12 +33,12 @@ func TestRenameAgain(t *testing.T) {
 	if err == nil {
 		t.Fatal("renamed without a monitor")
 	}
-	again := regexp.MustCompile(`machines rename --config \S+ (` + lathe + ` ` + turner + ` --records \S+)\n?$`).FindStringSubmatch(err.Error())
+	again := regexp.MustCompile(`machines rename` + regexp.QuoteMeta(config) + ` (` + lathe + ` ` + turner + ` --records \S+)\n?$`).FindStringSubmatch(err.Error())
 	if again == nil {
 		t.Fatal(err)
 	}
 	answerWait = 10 * time.Second
-	defer start()()
+	defer startMonitor(t, config)()
 	await.Until(t, "it has carried the retirement out", func() bool {
 		records, err := history.RecordsOf(t.Context(), cfg, lathe)
 		if err != nil {
