@@ -133,6 +133,9 @@ type mqttReceiver struct {
 	stop    context.CancelFunc
 	trouble atomic.Pointer[error] // of the last connection that failed
 
+	life atomic.Pointer[context.Context] // of the last connection that was tried
+	end  context.CancelCauseFunc         // of life; for the manager's goroutine
+
 	id        string    // in the topic of the life sign; empty: there is none
 	connected time.Time // when the connection began; guarded by the lock of machineStates, as what follows
 	signed    time.Time // when the life sign was last published
@@ -174,7 +177,7 @@ func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 	default: // the session ends with the connection, so that the next process may have another one
 		m.ClientID = "flank-" + r.name + "-" + host + "-" + strings.ToLower(rand.Text()[:8])
 	}
-	q := &mqttReceiver{cfg: m, id: id, timeout: r.timeout, now: r.time, log: r.log, machineStates: newMachineStates(), shown: -1, fresh: make(map[int]bool)}
+	q := &mqttReceiver{cfg: m, id: id, timeout: r.timeout, now: r.time, log: r.log, machineStates: newMachineStates(), shown: -1, fresh: make(map[int]bool), end: func(error) {}}
 	q.lives = mqttconn.NewLives(m.ClientID, remedy, r.time)
 	q.bd.Store(-1)
 	return q
@@ -226,6 +229,7 @@ func (q *mqttReceiver) hungUp(code byte) {
 // down notes that a connection has ended.
 func (q *mqttReceiver) down() bool {
 	q.downs.Add(1)
+	q.end(errEnded)
 	if err := q.lives.End(); err != nil {
 		q.log.Warn().Str("event", "route_contested").Err(err).Msg("the connection to the MQTT broker does not last")
 	}
@@ -236,8 +240,14 @@ func (q *mqttReceiver) down() bool {
 func (q *mqttReceiver) unsteady() error { return q.lives.Err() }
 
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
+	q.end(errEnded) // of one that failed
+	life, end := context.WithCancelCause(ctx)
+	q.life.Store(&life)
+	q.end = end
 	return mqttconn.Dial(ctx, u, q.cfg.TLS, maxPacket)
 }
+
+var errEnded = errors.New("the connection ended before the broker answered")
 
 // maxPacket is how many bytes a packet of the broker may have: hosts of Sparkplug send short commands.
 const maxPacket = 1 << 20
@@ -273,9 +283,16 @@ func (q *mqttReceiver) death() []byte {
 	return spbPayload(q.now(), -1, []spbMetric{{"bdSeq", bd}})
 }
 
+// up begins to show what stands on a connection that began. It does not wait for the broker: the manager notices that the
+// connection has ended, and asks for the next one, only after up.
 func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	q.lives.Begin()
-	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
+	go q.greet(*q.life.Load(), m)
+}
+
+// greet subscribes, and publishes the life sign and all machines, on the connection that lives as long as ctx.
+func (q *mqttReceiver) greet(life context.Context, m *autopaho.ConnectionManager) {
+	ctx, cancel := context.WithTimeout(life, q.timeout)
 	defer cancel()
 	if s := q.cfg.Sparkplug; s != nil {
 		_, err := m.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: s.topic("NCMD", ""), QoS: 1}}})
@@ -286,6 +303,9 @@ func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if life.Err() != nil {
+		return // the next connection may be up already
+	}
 	q.connected, q.signed = q.now().UTC(), time.Time{}
 	q.sign(ctx, m)
 	_ = q.showAll(ctx, m) // the next delivery tries again and reports the error
@@ -376,10 +396,19 @@ func (q *mqttReceiver) topic(machine string) string {
 	return q.cfg.Prefix + "/" + strings.Join(parts, "/") + "/alarm"
 }
 
+// publish waits for the broker's answer, which does not come on a later connection.
 func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManager, topic string, v any, retain bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if life := q.life.Load(); life != nil {
+		defer context.AfterFunc(*life, func() { cancel(context.Cause(*life)) })()
+	}
 	res, err := m.Publish(ctx, &paho.Publish{
 		Topic: topic, QoS: 1, Retain: retain, Payload: event.JSON(v), Properties: &paho.PublishProperties{ContentType: "application/json"},
 	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return published(topic, res, err)
 }
 
