@@ -244,7 +244,7 @@ func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url
 	life, end := context.WithCancelCause(ctx)
 	q.life.Store(&life)
 	q.end = end
-	return mqttconn.Dial(ctx, u, q.cfg.TLS, maxPacket)
+	return mqttconn.Dial(ctx, q.timeout, u, q.cfg.TLS, maxPacket)
 }
 
 var errEnded = errors.New("the connection ended before the broker answered")

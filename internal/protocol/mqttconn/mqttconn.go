@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
@@ -19,8 +20,10 @@ import (
 )
 
 // Dial connects to the broker at mqtt://host, or by TLS at mqtts://host, with the files as they are now. The port is the usual one unless u
-// names another. The connection is as Limit returns it.
-func Dial(ctx context.Context, u *url.URL, files *credential.TLS, most int) (c net.Conn, err error) {
+// names another. The connection is as Limit returns it. Longer than within is an error: a server that does not speak TLS may never answer.
+func Dial(ctx context.Context, within time.Duration, u *url.URL, files *credential.TLS, most int) (c net.Conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	if u.Scheme == "mqtt" {
 		c, err = new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "1883")))
 	} else {

@@ -2,12 +2,19 @@ package mqttconn
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // streamConn is a connection of which only Read and Close are used.
@@ -46,6 +53,15 @@ func TestLimit(t *testing.T) {
 				t.Errorf("%s, %s: %v, closed %v", name, why, err, c.closed)
 			}
 		}
+	}
+}
+
+// A server that takes the connection and never speaks TLS is given up.
+func TestDialGivesUp(t *testing.T) {
+	addr := mqtttest.Hostile(t, func(net.Conn) { <-t.Context().Done() })
+	_, err := Dial(t.Context(), 10*time.Millisecond, &url.URL{Scheme: "mqtts", Host: addr}, &credential.TLS{}, 1)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *subscriber) say(n Notice) {
 }
 
 func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
-	return mqttconn.Dial(ctx, u, s.mqtt.TLS, maxPacket)
+	return mqttconn.Dial(ctx, s.cfg.Timeout, u, s.mqtt.TLS, maxPacket)
 }
 
 // maxPacket is how many bytes a packet of the broker may have.
