@@ -42,15 +42,15 @@ func (k *keptRows) see(o *observed, group string) {
 	if !known {
 		at = len(k.tools)
 		k.index[key] = at
-		k.tools = append(k.tools, model.HeldTool{Machine: o.machine, Tool: o.Tool, Recording: o.recording, Group: group, Began: utc(o.began), First: utc(o.Start), Last: utc(o.Start)})
+		k.tools = append(k.tools, model.HeldTool{Machine: o.machine, Tool: o.Tool, Recording: o.recording, Group: group, Began: o.began.UTC(), First: o.Start.UTC(), Last: o.Start.UTC()})
 	}
 	k.last = at
 	t := &k.tools[at]
 	if o.Start.Before(t.First) {
-		t.First = utc(o.Start)
+		t.First = o.Start.UTC()
 	}
 	if o.Start.After(t.Last) {
-		t.Last = utc(o.Start)
+		t.Last = o.Start.UTC()
 	}
 	t.CutOff = t.CutOff || o.cutOff
 }
@@ -58,15 +58,8 @@ func (k *keptRows) see(o *observed, group string) {
 // add notes that the window that was seen last is a row.
 func (k *keptRows) add(o *observed, bare bool) {
 	if len(k.rows) <= mostHeldRows {
-		k.rows = append(k.rows, keptRow{k.last, o.hole, utc(o.Start), bare})
+		k.rows = append(k.rows, keptRow{k.last, o.hole, o.Start.UTC(), bare})
 	}
-}
-
-func utc(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // keepHeldOut lets the model keep what its costs were chosen on, so that they can be chosen again.
