@@ -167,7 +167,7 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 		o.Features = nil
 		return err
 	}
-	w.found, gaps, err = collectTo(ctx, m, j.Inputs, j.Workers, keep, func(done, total int) { j.Progress(Reading, done, total) })
+	w.found, gaps, err = collect(ctx, m, j.Inputs, j.Workers, keep, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return 0, err
 	}

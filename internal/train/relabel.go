@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -107,12 +106,7 @@ func (e Relabelling) start() (*relabelling, error) {
 		return nil, err
 	}
 	c.Join = e.Join
-	if e.Workers == 0 {
-		e.Workers = runtime.GOMAXPROCS(0)
-	}
-	if e.Progress == nil {
-		e.Progress = func(string, int, int) {}
-	}
+	prepare(&e.Workers, &e.Progress)
 	r := &relabelling{Relabelling: e, config: c, held: held, names: m.ClassNames()}
 	for _, row := range held.Rows {
 		if r.prior = append(r.prior, row.Class); row.Fold == model.Taught {
@@ -202,7 +196,7 @@ func observedOf(t model.HeldTool, row model.HeldRow) observed {
 func (r *relabelling) read(ctx context.Context) error {
 	m := r.Model
 	defer closeCut(r.Inputs)
-	found, gaps, err := collect(ctx, m, r.Inputs, r.Workers, func(done, total int) { r.Progress(Reading, done, total) })
+	found, gaps, err := collect(ctx, m, r.Inputs, r.Workers, keepAll, func(done, total int) { r.Progress(Reading, done, total) })
 	if err != nil {
 		return err
 	}

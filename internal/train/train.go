@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -182,12 +183,12 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 }
 
 // prepare fills in what may be left out.
-func (j *Job) prepare() {
-	if j.Workers == 0 {
-		j.Workers = runtime.GOMAXPROCS(0)
-	}
-	if j.Progress == nil {
-		j.Progress = func(string, int, int) {}
+func (j *Job) prepare() { prepare(&j.Workers, &j.Progress) }
+
+func prepare(workers *int, progress *func(phase string, done, total int)) {
+	*workers = cmp.Or(*workers, runtime.GOMAXPROCS(0))
+	if *progress == nil {
+		*progress = func(string, int, int) {}
 	}
 }
 
@@ -253,7 +254,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
-	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
+	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, keepAll, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
