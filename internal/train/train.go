@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -143,9 +144,9 @@ func showFit(r *card.Report, rows rowTable, c *classify.Classifier, posterior []
 	if r.Pooled == nil {
 		var decision []int
 		if several(rows.classes) {
-			decision = decisionsOf(c, posterior)
+			decision = study.ByRow(posterior, c.Classes(), c.Decide)
 		}
-		r.Held = heldOut(rows, posterior, decision, scoresOf(c, posterior))
+		r.Held = heldOut(rows, posterior, decision, study.ByRow(posterior, c.Classes(), c.Score))
 		r.CostsSeen = r.Fit.Costs.Posteriors == posteriorsByTool
 	}
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
@@ -528,12 +529,7 @@ func goldenRows(m *model.Model, rows rowTable) ([]model.Golden, error) {
 	var out []model.Golden
 	for class := range m.Classes() {
 		before := len(out)
-		of := 0
-		for _, k := range rows.Class {
-			if k == class {
-				of++
-			}
-		}
+		of, _ := rows.rowsOf(class)
 		some := min(each, of)
 		for i, nth := 0, 0; i < len(rows.Class); i++ {
 			if rows.Class[i] != class {
