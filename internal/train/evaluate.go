@@ -135,7 +135,11 @@ func (r *examined) judge(m *model.Model, rows rowTable) {
 	r.Unknown.SetPromises(m, rows.classes)
 	counter := card.NewUnknownCounter(r.Unknown, rows.classes)
 	for i := range x.Rows {
-		v := judge.Decide(x.Row(i), rows.before(i), rows.reference(i))
+		var plain, reference []float32 // for a model that decides by wear; of many rows for others they are nil
+		if rows.plain != nil {
+			plain, reference = rows.plain[i*x.Cols:(i+1)*x.Cols], rows.was.centers[rows.was.tool[i]]
+		}
+		v := judge.Decide(x.Row(i), plain, reference)
 		r.judged.Decided = append(r.judged.Decided, v.Decided)
 		r.score = append(r.score, v.Score)
 		r.judged.Posterior = append(r.judged.Posterior, v.Posterior...)

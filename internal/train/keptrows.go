@@ -6,7 +6,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -73,9 +72,12 @@ func (t *rowTable) keepHeldOut(m *model.Model, fit *classify.Report, log zerolog
 		log.Info().Msgf("the model does not keep what its costs were chosen on, as it is of more than %d windows: labels that come later take a whole fit", mostHeldRows)
 		return nil
 	}
-	bare, votes, err := t.judgeBare(m.Classifier, h.Temperature)
-	if err != nil {
-		return err
+	var bare, votes []float64 // of rows without a label
+	if len(t.bare.group) > 0 {
+		var err error
+		if bare, votes, err = m.Classifier.JudgeUnlabelled(t.bare.rows(len(t.Columns)), h.Temperature); err != nil {
+			return err
+		}
 	}
 	k := m.Classifier.Classes()
 	out := &model.HeldOut{ByTool: h.ByGroup, Folds: h.Folds, Classes: k, Votes: m.Classifier.Guard() != nil, Temperature: h.Temperature, Tools: t.kept.tools}
@@ -101,18 +103,6 @@ func (t *rowTable) keepHeldOut(m *model.Model, fit *classify.Report, log zerolog
 	}
 	m.HeldOut = out.Encode()
 	return nil
-}
-
-// judgeBare returns the posteriors of rows without a label, and votes of a guard.
-func (t *rowTable) judgeBare(c *classify.Classifier, temperature float64) (posterior, votes []float64, err error) {
-	n := len(t.bare.group)
-	switch {
-	case n == 0:
-		return nil, nil, nil
-	case t.bare.onDisk != nil:
-		return c.JudgeUnlabelled(t.bare.onDisk, temperature)
-	}
-	return c.JudgeUnlabelled(dbn.Matrix{Rows: n, Cols: len(t.Columns), Data: t.bare.data}, temperature)
 }
 
 // setHeld sets the posterior and the vote, number i of the votes, of a row.
