@@ -9,6 +9,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -52,9 +53,7 @@ func weights(c classify.CostVector) []float64 {
 		any = any || w[j] != 0
 	}
 	if !any {
-		for j := range w {
-			w[j] = 1
-		}
+		return slices.Repeat([]float64{1}, len(c))
 	}
 	return w
 }

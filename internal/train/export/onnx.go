@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -227,10 +228,7 @@ func (g partGraph) interpolate(e *classify.Encoder, x string) string {
 		pieces = max(pieces, len(knots)-1)
 	}
 	first := make([]float64, n)
-	low, width, rise := make([]float64, n*pieces), make([]float64, n*pieces), make([]float64, n*pieces)
-	for i := range width {
-		width[i] = 1
-	}
+	low, width, rise := make([]float64, n*pieces), slices.Repeat([]float64{1}, n*pieces), make([]float64, n*pieces)
 	for j := range n {
 		_, knots, values := e.Column(j)
 		if len(knots) == 0 {
