@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -236,10 +237,5 @@ func isNumber(cell string) bool {
 }
 
 func allNumbers(cells []string) bool {
-	for _, c := range cells {
-		if !isNumber(c) {
-			return false
-		}
-	}
-	return len(cells) > 0
+	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c string) bool { return !isNumber(c) })
 }
