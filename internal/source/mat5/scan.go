@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -283,10 +284,8 @@ func (s *scanner) numbers(name string, dims []int64) {
 		return
 	}
 	longest := max(rows, columns)
-	for _, d := range dims {
-		if d == total { // a vector, in any dimension
-			longest = total
-		}
+	if slices.Contains(dims, total) { // a vector, in any dimension
+		longest = total
 	}
 	f := s.file
 	add := func(name string, first, step int64) {
