@@ -143,9 +143,7 @@ func (d *dialect) complete(head []byte) {
 		*d = found
 	}
 	head = behindLines(head, d.skip)
-	if d.separator == 0 {
-		d.separator = d.findSeparator(head)
-	}
+	d.separator = cmp.Or(d.separator, d.findSeparator(head))
 	if !d.stated {
 		d.comma = d.separator != ',' && d.hasDecimalCommas(head) || d.separator == ',' && quotedCommas.Match(head)
 	}

@@ -199,10 +199,7 @@ func (s *scanner) matrix(path string, size int64, depth int) {
 }
 
 func (s *scanner) leave(name, what string) {
-	if what == "" {
-		what = "of a class that is not known"
-	}
-	s.file.Remark("variable %.80s is left out: it is %s", name, what)
+	s.file.Remark("variable %.80s is left out: it is %s", name, cmp.Or(what, "of a class that is not known"))
 }
 
 func (s *scanner) dimensions() (dims []int64) {
