@@ -324,7 +324,10 @@ func (c *Clock) wentBack(before, now tick) bool {
 // checkLocal notes where local time jumps as it does when daylight saving time begins or
 // ends.
 func (c *Clock) checkLocal(before, now tick) {
-	if before.at.IsZero() || now.at.IsZero() || c.period == 0 || len(c.changes) > 10 || !source.ClockWentOn(before.at, now.at, time.Duration(c.period*float64(time.Second))) {
+	if before.at.IsZero() || now.at.IsZero() || c.period == 0 || len(c.changes) > 10 {
+		return
+	}
+	if !source.ClockWentOn(before.at, now.at, time.Duration(c.period*float64(time.Second))) {
 		return
 	}
 	c.changes = append(c.changes, fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, an hour is missing: it seems that daylight saving time began, when local time leaves out an hour; record UTC, or local time with its offset",
