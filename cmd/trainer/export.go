@@ -22,7 +22,7 @@ type besideModel struct {
 }
 
 // exporters are the forms in which a model is exported.
-var exporters = map[string]func(*model.Model) ([]byte, error){"onnx": export.ONNX, "safetensors": export.Safetensors}
+var exporters = map[string]func(*model.Model) []byte{"onnx": export.ONNX, "safetensors": export.Safetensors}
 
 // Run writes the model in another form.
 func (f *exportCommand) Run(out cli.Output) error {
@@ -33,10 +33,7 @@ func (f *exportCommand) Run(out cli.Output) error {
 	if err := m.CheckClassifier(); err != nil {
 		return err
 	}
-	b, err := exporters[f.Format](m)
-	if err != nil {
-		return err
-	}
+	b := exporters[f.Format](m)
 	path := cmp.Or(f.Out, nextTo(f.Model, "."+f.Format))
 	if err := config.WriteFile(path, b); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)

@@ -229,8 +229,7 @@ func (e *explained) Unwrap() error { return e.cause }
 // explain turns an error of the network into words for the person who runs this
 // program. It returns other errors as they are.
 func explain(err error, cfg Config) error {
-	var already *explained // a call within this one has given up
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[*explained](err); ok { // a call within this one has given up
 		return already
 	}
 	var dial *net.OpError

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -174,10 +175,7 @@ func (c *cluster) topic(name string) (protocol.Topic, error) {
 	if topic, ok := c.Topics[name]; ok {
 		return topic, nil
 	}
-	if err, ok := c.refused[name]; ok {
-		return protocol.Topic{}, fmt.Errorf("topic %s: %w", name, err)
-	}
-	return protocol.Topic{}, fmt.Errorf("topic %s: %w", name, kafka.UnknownTopicOrPartition)
+	return protocol.Topic{}, fmt.Errorf("topic %s: %w", name, cmp.Or(c.refused[name], kafka.UnknownTopicOrPartition))
 }
 
 // leader returns the number of the broker that leads a partition.
@@ -334,22 +332,31 @@ func (r *rawRequest) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger.
 func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if r.ApiKey() == protocol.Fetch {
-		if r.GetVersion() < 4 {
-			return nil, errOldBroker
-		}
-		body, err := r.exchange(rw, maxResponse)
-		if err != nil {
-			return nil, err
-		}
-		return &rawResponse{r.ResponseKind(), body}, nil
+	fetches := r.ApiKey() == protocol.Fetch
+	if fetches && r.GetVersion() < 4 {
+		return nil, errOldBroker
 	}
-	body, err := r.exchange(rw, maxRaw)
+	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
+		return nil, err
+	}
+	if !fetches {
+		return takeAnswer(rw, r.ResponseKind())
+	}
+	body, err := readAnswer(rw, maxResponse)
+	if err != nil {
+		return nil, err
+	}
+	return &rawResponse{r.ResponseKind(), body}, nil
+}
+
+// takeAnswer reads and decodes an answer.
+func takeAnswer(rw io.Reader, res kmsg.Response) (protocol.Message, error) {
+	body, err := readAnswer(rw, maxRaw)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Return()
-	return decodeAnswer(body.bytes, r.ResponseKind())
+	return decodeAnswer(body.bytes, res)
 }
 
 // decodeAnswer decodes an answer without its length. Any bytes are safe to try.
@@ -363,15 +370,6 @@ func decodeAnswer(body []byte, res kmsg.Response) (protocol.Message, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	return &rawResponse{Response: res}, nil
-}
-
-// exchange sends the request and returns its answer, of at most so many bytes, without the four
-// bytes of its length.
-func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) (*Loan, error) {
-	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
-		return nil, err
-	}
-	return readAnswer(rw, most)
 }
 
 // readAnswer returns an answer of at most so many bytes, without the four bytes of its length.

@@ -48,10 +48,7 @@ func (t *transport) askCoordinator(ctx context.Context, of coordinated) (*findco
 		return nil, err
 	}
 	r := res.(*findcoordinator.Response)
-	if r.ErrorCode != 0 {
-		return nil, of.explain(kafka.Error(r.ErrorCode))
-	}
-	return r, nil
+	return r, of.explain(errorOf(r.ErrorCode))
 }
 
 // coordinatorOf stands for the address of a group's coordinator in the client library. The library would ask

@@ -20,26 +20,17 @@ func (d *decoder) bytes(n int64) []byte {
 	return v
 }
 
-func (d *decoder) int16() int16 {
-	if b := d.bytes(2); b != nil {
-		return int16(binary.BigEndian.Uint16(b))
+// number takes a number of n bytes, the most significant one first.
+func (d *decoder) number(n int64) (v uint64) {
+	for _, b := range d.bytes(n) {
+		v = v<<8 | uint64(b)
 	}
-	return 0
+	return v
 }
 
-func (d *decoder) int32() int32 {
-	if b := d.bytes(4); b != nil {
-		return int32(binary.BigEndian.Uint32(b))
-	}
-	return 0
-}
-
-func (d *decoder) int64() int64 {
-	if b := d.bytes(8); b != nil {
-		return int64(binary.BigEndian.Uint64(b))
-	}
-	return 0
-}
+func (d *decoder) int16() int16 { return int16(d.number(2)) }
+func (d *decoder) int32() int32 { return int32(d.number(4)) }
+func (d *decoder) int64() int64 { return int64(d.number(8)) }
 
 func (d *decoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.left)

@@ -23,9 +23,7 @@ type Growth struct {
 
 // With returns the numbers of partitions, ascending, if TopicWindows has so many now.
 func (g Growth) With(windows int) []int {
-	had := append(slices.Clone(g.Had), windows)
-	slices.Sort(had)
-	return slices.Compact(had)
+	return slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(g.Had), windows))))
 }
 
 // Check returns an error, with the remedy, unless the state of all machines lies where their

@@ -28,8 +28,7 @@ func (s Settings) Config(file, client string) (Config, error) {
 		if s.TLS == nil {
 			return c, &config.KeyError{Key: "sasl", Err: errors.New("without `tls` anyone on the network can try passwords: add `tls: {ca: FILE}`, or `tls: {}` for the certificates of the system")}
 		}
-		login := s.SASL.Resolve(file)
-		c.Login = &login
+		c.Login = new(s.SASL.Resolve(file))
 	}
 	return c, nil
 }

@@ -39,14 +39,18 @@ func (b counted) UserData() ([]byte, error) {
 
 // AssignGroups implements kafka.GroupBalancer.
 func (b counted) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
-	n := 0
+	b.n.Store(int32(len(idsOf(b.topic, partitions))))
+	return b.GroupBalancer.AssignGroups(members, partitions)
+}
+
+// idsOf returns the numbers of the partitions of a topic.
+func idsOf(topic string, partitions []kafka.Partition) (ids []int) {
 	for _, p := range partitions {
-		if p.Topic == b.topic {
-			n++
+		if p.Topic == topic {
+			ids = append(ids, p.ID)
 		}
 	}
-	b.n.Store(int32(n))
-	return b.GroupBalancer.AssignGroups(members, partitions)
+	return ids
 }
 
 // claim is what a member sends with its request to join.
@@ -74,12 +78,7 @@ func (s *sticky) got(generation int32, partitions []int) {
 
 // AssignGroups implements kafka.GroupBalancer.
 func (s *sticky) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
-	var ids []int
-	for _, p := range partitions {
-		if p.Topic == s.topic {
-			ids = append(ids, p.ID)
-		}
-	}
+	ids := idsOf(s.topic, partitions)
 	claims := make(map[string]claim)
 	for _, m := range members {
 		var c claim

@@ -119,13 +119,7 @@ func Planned(replication int) (all []plannedTopic) {
 
 // or returns r with its zero fields from other.
 func (r Retain) or(other Retain) Retain {
-	if r.Time == 0 {
-		r.Time = other.Time
-	}
-	if r.Bytes == 0 {
-		r.Bytes = other.Bytes
-	}
-	return r
+	return Retain{cmp.Or(r.Time, other.Time), cmp.Or(r.Bytes, other.Bytes)}
 }
 
 // Bounds of the segments of a topic with a limit of bytes. A segment is an eighth of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -406,10 +407,7 @@ func (t *transport) anyone(ctx context.Context, req protocol.Message) (res proto
 func (t *transport) addresses() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	addrs := slices.Clone(t.cfg.Brokers)
-	for _, addr := range t.cluster.addrs {
-		addrs = append(addrs, addr)
-	}
+	addrs := slices.AppendSeq(slices.Clone(t.cfg.Brokers), maps.Values(t.cluster.addrs))
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })

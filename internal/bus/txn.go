@@ -176,8 +176,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 // lose ends the Txn and its Partition. It returns the error that they return from now on.
 func (t *Txn) lose(cause error) error {
 	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.f.topic, t.p.ID(), ErrLost, cause)
-	dead := t.dead
-	t.p.lost.Store(&dead)
+	t.p.lost.Store(new(t.dead))
 	return t.dead
 }
 
@@ -208,10 +207,8 @@ const (
 // tried again. If it once could write, it gives the partition up when it loses a right, and
 // asks for the partition again: rights change while programs run.
 func (t *Txn) classify(err error) fate {
-	var (
-		k       kafka.Error
-		network net.Error
-	)
+	k, answered := errors.AsType[kafka.Error](err)
+	_, network := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, ErrNoTopic), errors.Is(err, ErrTooLarge):
 		return forever
@@ -225,9 +222,9 @@ func (t *Txn) classify(err error) fate {
 			return again
 		}
 		return forever
-	case errors.As(err, &k):
+	case answered:
 		return classifyCode(k)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network),
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), network,
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, protocol.ErrNoTopic), errors.Is(err, protocol.ErrNoPartition):
 		return again
 	}
@@ -278,8 +275,8 @@ func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Contex
 
 // unanswered reports whether err means that the broker may or may not have got the request.
 func unanswered(err error) bool {
-	var k kafka.Error
-	return !errors.As(err, &k)
+	_, answered := errors.AsType[kafka.Error](err)
+	return !answered
 }
 
 // initOnce makes this member the owner of the transactional id. It never sends its old

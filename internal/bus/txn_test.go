@@ -641,10 +641,7 @@ func TestFenceLeavesOthersAlone(t *testing.T) {
 // A batch has the producer fields at the places of the protocol, and a valid checksum.
 func TestEncodeBatch(t *testing.T) {
 	msgs := []*Message{{Topic: "t", Key: "a", Value: []byte("1"), Headers: []Header{{"h", []byte("v")}}}, {Topic: "t", Key: "b"}}
-	encoded, err := encodeBatch(place{topic: "t"}, msgs, producing{protocol.Transactional, 1<<40 + 5, 7, 1<<30 + 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := encodeBatch(place{topic: "t"}, msgs, producing{protocol.Transactional, 1<<40 + 5, 7, 1<<30 + 3})
 	raw := bytes.Join(encoded.parts, nil)
 	var b kmsg.RecordBatch
 	if err := b.ReadFrom(raw); err != nil {
@@ -667,10 +664,7 @@ func TestFeaturesAreCompressed(t *testing.T) {
 	for i := range 8 {
 		msgs = append(msgs, &Message{Topic: TopicFeatures, Key: "m", Value: slices.Repeat([]byte{1, 2, 3, byte(i)}, 1000)})
 	}
-	encoded, err := encodeBatch(place{topic: TopicFeatures}, msgs, producing{protocol.Transactional, 5, 7, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := encodeBatch(place{topic: TopicFeatures}, msgs, producing{protocol.Transactional, 5, 7, 3})
 	raw := bytes.Join(encoded.parts, nil)
 	var b kmsg.RecordBatch
 	if err := b.ReadFrom(raw); err != nil {
@@ -692,7 +686,7 @@ func TestFeaturesAreCompressed(t *testing.T) {
 		send(t, newProducer(t, cfg), batch)
 	})
 	n := 0
-	err = ReadTopic(testContext(t), cfg, TopicFeatures, FirstOffset, false, func(m Message) error {
+	err := ReadTopic(testContext(t), cfg, TopicFeatures, FirstOffset, false, func(m Message) error {
 		if want := msgs[n%len(msgs)]; m.Key != want.Key || string(m.Value) != string(want.Value) {
 			t.Errorf("message %d: key %q, %d bytes", n, m.Key, len(m.Value))
 		}

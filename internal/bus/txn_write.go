@@ -83,11 +83,7 @@ func (t *Txn) byLeader(ctx context.Context, outs []*outgoing) (map[int32][]*outg
 			return nil, t.missing(ctx, o.at, err)
 		}
 		if o.raw == nil {
-			raw, err := encodeBatch(o.at, o.left[0], producing{protocol.Transactional, t.producer, t.epoch, o.sequence})
-			if err != nil {
-				return nil, err
-			}
-			o.raw = &raw
+			o.raw = new(encodeBatch(o.at, o.left[0], producing{protocol.Transactional, t.producer, t.epoch, o.sequence}))
 		}
 		found[leader] = append(found[leader], o)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,9 +143,7 @@ func (d *dialect) complete(head []byte) {
 		*d = found
 	}
 	head = behindLines(head, d.skip)
-	if d.separator == 0 {
-		d.separator = d.findSeparator(head)
-	}
+	d.separator = cmp.Or(d.separator, d.findSeparator(head))
 	if !d.stated {
 		d.comma = d.separator != ',' && d.hasDecimalCommas(head) || d.separator == ',' && quotedCommas.Match(head)
 	}
@@ -236,10 +235,5 @@ func isNumber(cell string) bool {
 }
 
 func allNumbers(cells []string) bool {
-	for _, c := range cells {
-		if !isNumber(c) {
-			return false
-		}
-	}
-	return len(cells) > 0
+	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c string) bool { return !isNumber(c) })
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/table"
@@ -18,13 +19,9 @@ type lineReader interface {
 
 // newLineReader returns a reader of rows that follow skip lines. Errors begin with
 // where.
-func newLineReader(in io.Reader, where string, separator rune, skip int) lineReader {
+func newLineReader(in *bufio.Reader, where string, separator rune, skip int) lineReader {
 	if separator == ' ' {
-		br, ok := in.(*bufio.Reader)
-		if !ok {
-			br = bufio.NewReader(in)
-		}
-		return &blankReader{r: br, where: where, line: skip}
+		return &blankReader{r: in, where: where, line: skip}
 	}
 	r := table.NewTextReader(in, where)
 	r.Separator, r.Skipped = separator, skip
@@ -66,9 +63,7 @@ func (b *blankReader) read() ([]string, int, error) {
 		if isArrival(line) {
 			return append(b.row, line), b.line, nil
 		}
-		for cell := range strings.FieldsSeq(line) {
-			b.row = append(b.row, cell)
-		}
+		b.row = slices.AppendSeq(b.row, strings.FieldsSeq(line))
 		return b.row, b.line, nil
 	}
 }

@@ -24,11 +24,6 @@ type Truth struct {
 // NoTruth knows nothing.
 var NoTruth = Truth{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}
 
-// Known reports whether t says anything of the tool.
-func (t Truth) Known() bool {
-	return t.VBMeanUM == t.VBMeanUM || t.VBMaxUM == t.VBMaxUM || t.State != ""
-}
-
 // Block is a block of samples with what is known of the tool.
 type Block struct {
 	signal.Block

@@ -384,7 +384,9 @@ func (t *tableSource) readContext() error {
 				return t.rows.errorf(f.column, "has an invisible character: remove it")
 			}
 		}
-		*f.to = keep(*f.to, s)
+		if s != *f.to {
+			*f.to = strings.Clone(s) // which does not hold on to the row
+		}
 	}
 	if t.stats.Rows > 0 && machine != r.Machine {
 		return t.rows.errorf(t.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
@@ -441,12 +443,4 @@ func (t *tableSource) readTruth() error {
 func seconds(s float64) time.Duration {
 	whole, frac := math.Modf(s)
 	return time.Duration(whole)*time.Second + time.Duration(math.Round(frac*1e9))
-}
-
-// keep returns text equal to s that does not hold on to the row s is part of.
-func keep(old, s string) string {
-	if old == s {
-		return old
-	}
-	return strings.Clone(s)
 }

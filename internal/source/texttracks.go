@@ -257,11 +257,7 @@ func (t *textFile) Open(tracks []int) (track.Reader, error) {
 	r := &textReader{t: t, file: f, cells: cells, tracks: tracks, fractions: make([]bool, len(tracks))}
 	cells.warn = func(text string) { r.notes = append(r.notes, strings.TrimPrefix(text, t.path+": ")) }
 	for _, i := range tracks {
-		if t.Infos[i].Text {
-			r.values = append(r.values, track.Values{Texts: make([]string, 0, blockRows)})
-		} else {
-			r.values = append(r.values, track.Values{Numbers: make([]float64, 0, blockRows)})
-		}
+		r.values = append(r.values, t.Infos[i].Values(blockRows))
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,10 +61,7 @@ func (r *trackRows) start() time.Time {
 }
 
 func (r *trackRows) want(cols []int) error {
-	r.at = make([]int, len(r.infos))
-	for i := range r.at {
-		r.at[i] = -1
-	}
+	r.at = slices.Repeat([]int{-1}, len(r.infos))
 	for _, c := range cols {
 		if c >= 0 && r.at[c] < 0 {
 			r.at[c] = len(r.tracks)

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -278,15 +279,8 @@ func IsShort(n, most int64) bool { return float64(n) < 0.99*float64(most) }
 // checkLengths reports tracks that are read side by side, so that they end with the shortest one. If nothing says their rates, a far shorter
 // one is of another rate.
 func checkLengths(path string, infos []track.Info, tracks []int, warn func(text string)) error {
-	short, long := infos[tracks[0]], infos[tracks[0]]
-	for _, i := range tracks {
-		if infos[i].Len < short.Len {
-			short = infos[i]
-		}
-		if infos[i].Len > long.Len {
-			long = infos[i]
-		}
-	}
+	byLength := func(i, j int) int { return cmp.Compare(infos[i].Len, infos[j].Len) }
+	short, long := infos[slices.MinFunc(tracks, byLength)], infos[slices.MaxFunc(tracks, byLength)]
 	if short.Len < 0 || short.Len == long.Len {
 		return nil
 	}

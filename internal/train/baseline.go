@@ -194,12 +194,9 @@ func viewOf(rows rowTable, views []classify.View, name string, fold classify.Fol
 
 // weightsOf returns by how much each column counts.
 func weightsOf(w *classify.Weights, columns int, exclude []int) []float64 {
-	out := make([]float64, columns)
-	if w == nil || w.Off != "" {
-		for j := range out {
-			out[j] = 1
-		}
-	} else {
+	out := slices.Repeat([]float64{1}, columns)
+	if w != nil && w.Off == "" {
+		clear(out)
 		for _, c := range w.Columns {
 			out[c.Column] = c.Weight
 		}

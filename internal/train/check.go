@@ -78,8 +78,7 @@ func (c *Config) checkNetwork() error {
 		return keyError("network.fine_tune.patience", "%d: nothing is stopped early: set `early_stopping: true`, or remove it", n.FineTune.Patience)
 	}
 	err := c.Settings(1).Check(2)
-	var of *dbn.SettingError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*dbn.SettingError](err); ok {
 		return &config.KeyError{Key: of.Key, Err: of.Err}
 	}
 	return err

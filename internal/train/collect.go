@@ -89,20 +89,15 @@ func (o *observed) window(length time.Duration) wear.Window {
 	return wear.Window{Machine: o.machine, Tool: o.Tool, Hole: o.hole, Recording: o.recording, Began: o.began, Start: o.Start, Length: length, CutOff: o.cutOff}
 }
 
-// collect observes all windows of all inputs, several inputs at a time. The
-// result is in the order of the inputs, with any number of workers.
-// Progress counts windows, or inputs if it is not known how many windows these
-// have.
-func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, progress func(done, total int)) ([][]observed, int, error) {
-	return collectTo(ctx, m, inputs, workers, keepAll, progress)
-}
-
 // keepAll leaves a window as it is.
 func keepAll(*observed) error { return nil }
 
-// collectTo is collect for features that are kept elsewhere: keep is called with each window
-// of a recording, by one goroutine at a time, and may take its features away.
-func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int, keep func(*observed) error, progress func(done, total int)) ([][]observed, int, error) {
+// collect observes all windows of all inputs, several inputs at a time. The
+// result is in the order of the inputs, with any number of workers.
+// Keep is called with each window of a recording, by one goroutine at a time, and may take its
+// features away. Progress counts windows, or inputs if it is not known how many windows these
+// have.
+func collect(ctx context.Context, m *model.Model, inputs []Input, workers int, keep func(*observed) error, progress func(done, total int)) ([][]observed, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	total, byInput := 0, false
@@ -134,12 +129,12 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 		return keep(o)
 	}
 	found := make([][]observed, len(inputs))
-	jobs := make(chan int)
+	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(workers, len(inputs)) {
 		wg.Go(func() {
 			judge := m.NewJudge()
-			for i := range jobs {
+			for i := next.Add(1) - 1; i < int64(len(inputs)) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				if err := observeAll(ctx, m, judge, &inputs[i], &found[i], &gaps, far, window); err != nil {
 					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
 				} else if byInput {
@@ -150,13 +145,6 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 			}
 		})
 	}
-	for i := range inputs {
-		select {
-		case jobs <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(jobs)
 	wg.Wait()
 	return found, int(gaps.Load()), context.Cause(ctx)
 }

@@ -268,7 +268,7 @@ func TestReadingProgress(t *testing.T) {
 		}
 		var got []int
 		m := &model.Model{Layout: l, Window: window.DefaultSpec, Usual: make([]signal.Quality, 2)}
-		if _, _, err := collect(t.Context(), m, inputs, 2, func(done, total int) { got = append(got, done); got = append(got, total) }); err != nil {
+		if _, _, err := collect(t.Context(), m, inputs, 2, keepAll, func(done, total int) { got = append(got, done); got = append(got, total) }); err != nil {
 			t.Fatal(err)
 		}
 		want, steps := 3*20, 3*20

@@ -68,7 +68,7 @@ func TestWindowsThatAreCutComeInAnyOrder(t *testing.T) {
 			return model.DataSet{Name: "topic", SHA256: "01"}, nil
 		}}
 		inputs := []Input{in}
-		found, _, err := collect(t.Context(), m, inputs, 1, func(int, int) {})
+		found, _, err := collect(t.Context(), m, inputs, 1, keepAll, func(int, int) {})
 		if err != nil || inputs[0].Name != "topic" || inputs[0].SHA256 != "01" {
 			t.Fatalf("%+v, %v", inputs[0], err)
 		}
@@ -96,7 +96,7 @@ func TestWindowsThatAreCutComeInAnyOrder(t *testing.T) {
 	in := Input{Cut: func(_ context.Context, _ *model.Model, _ func(int, int), visit func(*window.Features) error) (model.DataSet, error) {
 		return model.DataSet{}, visit(&f)
 	}}
-	if _, _, err := collect(t.Context(), m, []Input{in}, 1, func(int, int) {}); !errors.Is(err, model.ErrUnfit) {
+	if _, _, err := collect(t.Context(), m, []Input{in}, 1, keepAll, func(int, int) {}); !errors.Is(err, model.ErrUnfit) {
 		t.Errorf("other features: %v", err)
 	}
 }

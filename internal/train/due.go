@@ -99,8 +99,8 @@ const (
 // Ask compares figures with their limits.
 func (w WatchConfig) Ask(f Figures) (Due, []Reason) {
 	reasons := []Reason{
-		{Why: NewTools, Limit: float64(w.NewTools), Figure: number(f.NewTools)},
-		{Why: Drifting, Limit: float64(w.Drifting), Figure: number(f.Drifting)},
+		{Why: NewTools, Limit: float64(w.NewTools), Figure: new(float64(f.NewTools))},
+		{Why: Drifting, Limit: float64(w.Drifting), Figure: new(float64(f.Drifting))},
 		share(Unknowns, w.Unknown, f.Unknown, f.Judged, leastJudged),
 		share(FalseAlarms, w.FalseAlarms, f.FalseAlarms, f.Answered, leastAnswered),
 	}
@@ -124,17 +124,11 @@ func (w WatchConfig) Ask(f Figures) (Due, []Reason) {
 	return answer, reasons
 }
 
-func number(n int) *float64 {
-	v := float64(n)
-	return &v
-}
-
 // share returns the reason that n of all are too many. Of few the share is not known.
 func share(why Why, limit float64, n, all, least int) Reason {
 	r := Reason{Why: why, Limit: limit, Of: all}
 	if all >= least {
-		v := float64(n) / float64(all)
-		r.Figure = &v
+		r.Figure = new(float64(n) / float64(all))
 	} else {
 		r.Note = fmt.Sprintf("%d of %d, too few for a share: %d are needed", n, all, least)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"time"
 
@@ -40,6 +39,7 @@ type Exam struct {
 // Run judges all windows with the exam's model and compares what it decides with
 // their labels, and says what sensors that read wrong do.
 func (e Exam) Run(ctx context.Context) (*card.Evaluation, error) {
+	prepare(&e.Workers, &e.Progress)
 	r, err := e.judge(ctx)
 	if err != nil {
 		return nil, err
@@ -63,10 +63,7 @@ type examined struct {
 }
 
 func (e Exam) judge(ctx context.Context) (*examined, error) {
-	e.Workers = e.workers()
-	if e.Progress == nil {
-		e.Progress = func(string, int, int) {}
-	}
+	prepare(&e.Workers, &e.Progress)
 	if len(e.Inputs) == 0 {
 		return nil, fmt.Errorf("train: %w: no recordings: name some with --data", errNothing)
 	}
@@ -75,7 +72,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	}
 	m := e.Model
 	defer closeCut(e.Inputs)
-	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
+	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, keepAll, func(done, total int) { e.Progress(Reading, done, total) })
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -138,7 +135,11 @@ func (r *examined) judge(m *model.Model, rows rowTable) {
 	r.Unknown.SetPromises(m, rows.classes)
 	counter := card.NewUnknownCounter(r.Unknown, rows.classes)
 	for i := range x.Rows {
-		v := judge.Decide(x.Row(i), rows.before(i), rows.reference(i))
+		var plain, reference []float32 // for a model that decides by wear; of many rows for others they are nil
+		if rows.plain != nil {
+			plain, reference = rows.plain[i*x.Cols:(i+1)*x.Cols], rows.was.centers[rows.was.tool[i]]
+		}
+		v := judge.Decide(x.Row(i), plain, reference)
 		r.judged.Decided = append(r.judged.Decided, v.Decided)
 		r.score = append(r.score, v.Score)
 		r.judged.Posterior = append(r.judged.Posterior, v.Posterior...)
@@ -215,15 +216,8 @@ func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, er
 		p.weights, p.score = slices.Repeat([]float64{1}, b.columns), byWear(m.Wear, m.ByWear)
 	}
 	b.parts = []robustPart{p}
-	return b.measure(ctx, out, e.workers(), func(done, total int) {
-		if e.Progress != nil {
-			e.Progress("making sensors read wrong", done, total)
-		}
-	})
+	return b.measure(ctx, out, e.Workers, func(done, total int) { e.Progress("making sensors read wrong", done, total) })
 }
-
-// workers returns how many goroutines may work at the same time.
-func (e Exam) workers() int { return cmp.Or(e.Workers, runtime.GOMAXPROCS(0)) }
 
 // verdict says whether to switch the model on.
 func (r *examined) verdict() {

@@ -167,7 +167,7 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 		o.Features = nil
 		return err
 	}
-	w.found, gaps, err = collectTo(ctx, m, j.Inputs, j.Workers, keep, func(done, total int) { j.Progress(Reading, done, total) })
+	w.found, gaps, err = collect(ctx, m, j.Inputs, j.Workers, keep, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return 0, err
 	}
@@ -249,6 +249,7 @@ func (w *featureWriter) each(ctx context.Context, visit func(table.Row) error) e
 	judge := plain.NewJudge()
 	refs, memories := make(map[tool]*model.Reference), make(map[tool]*model.Memory)
 	relative := make([]float32, len(judge.FeatureNames()))
+	none := slices.Repeat([]float32{float32(math.NaN())}, len(relative))
 	return w.observed(ctx, func(input, i int, o *observed) error {
 		of := tool{o.machine, o.Tool}
 		if refs[of] == nil {
@@ -264,14 +265,10 @@ func (w *featureWriter) each(ctx context.Context, visit func(table.Row) error) e
 			return err
 		}
 		if w.file.Relative {
-			if d.Status == table.Judged {
+			if r.Features = none; d.Status == table.Judged {
 				w.relate.Relate(relative, judge.Cutting(), judge.Center(), judge.Relations())
-			} else {
-				for k := range relative {
-					relative[k] = float32(math.NaN())
-				}
+				r.Features = relative
 			}
-			r.Features = relative
 		}
 		return visit(r)
 	})
@@ -353,8 +350,7 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 	for i, in := range w.job.Inputs {
 		r := featureRecording{DataSet: dataSetOf(&in, w.found[i], m.Window.Length), FirstRow: first[i]}
 		if n := len(w.found[i]); n > 0 && !w.found[i][n-1].began.IsZero() {
-			ns := w.found[i][n-1].began.UnixNano()
-			r.BeganNS = &ns
+			r.BeganNS = new(w.found[i][n-1].began.UnixNano())
 		}
 		f.Recordings = append(f.Recordings, r)
 	}

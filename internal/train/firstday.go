@@ -27,10 +27,9 @@ type firstDayConfig struct {
 }
 
 func (c firstDayConfig) check() error {
-	if err := config.Under("first_day.lives", config.Wrong(c.Lives < 0, "%d: say how many tools teach, or leave it out", c.Lives)); err != nil {
-		return err
-	}
-	return config.Under("first_day.hours", config.Wrong(!(c.Hours >= 0) || math.IsInf(c.Hours, 0), "%v: say how many hours of cutting teach, or leave it out", c.Hours))
+	return cmp.Or(
+		config.Under("first_day.lives", config.Wrong(c.Lives < 0, "%d: say how many tools teach, or leave it out", c.Lives)),
+		config.Under("first_day.hours", config.Wrong(!(c.Hours >= 0) || math.IsInf(c.Hours, 0), "%v: say how many hours of cutting teach, or leave it out", c.Hours)))
 }
 
 // hintFirstDay says, behind a semicolon, what can be had without a worn tool. It is empty if rows are missing of another class, or

@@ -6,7 +6,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -42,15 +41,15 @@ func (k *keptRows) see(o *observed, group string) {
 	if !known {
 		at = len(k.tools)
 		k.index[key] = at
-		k.tools = append(k.tools, model.HeldTool{Machine: o.machine, Tool: o.Tool, Recording: o.recording, Group: group, Began: utc(o.began), First: utc(o.Start), Last: utc(o.Start)})
+		k.tools = append(k.tools, model.HeldTool{Machine: o.machine, Tool: o.Tool, Recording: o.recording, Group: group, Began: o.began.UTC(), First: o.Start.UTC(), Last: o.Start.UTC()})
 	}
 	k.last = at
 	t := &k.tools[at]
 	if o.Start.Before(t.First) {
-		t.First = utc(o.Start)
+		t.First = o.Start.UTC()
 	}
 	if o.Start.After(t.Last) {
-		t.Last = utc(o.Start)
+		t.Last = o.Start.UTC()
 	}
 	t.CutOff = t.CutOff || o.cutOff
 }
@@ -58,15 +57,8 @@ func (k *keptRows) see(o *observed, group string) {
 // add notes that the window that was seen last is a row.
 func (k *keptRows) add(o *observed, bare bool) {
 	if len(k.rows) <= mostHeldRows {
-		k.rows = append(k.rows, keptRow{k.last, o.hole, utc(o.Start), bare})
+		k.rows = append(k.rows, keptRow{k.last, o.hole, o.Start.UTC(), bare})
 	}
-}
-
-func utc(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // keepHeldOut lets the model keep what its costs were chosen on, so that they can be chosen again.
@@ -80,9 +72,12 @@ func (t *rowTable) keepHeldOut(m *model.Model, fit *classify.Report, log zerolog
 		log.Info().Msgf("the model does not keep what its costs were chosen on, as it is of more than %d windows: labels that come later take a whole fit", mostHeldRows)
 		return nil
 	}
-	bare, votes, err := t.judgeBare(m.Classifier, h.Temperature)
-	if err != nil {
-		return err
+	var bare, votes []float64 // of rows without a label
+	if len(t.bare.group) > 0 {
+		var err error
+		if bare, votes, err = m.Classifier.JudgeUnlabelled(t.bare.rows(len(t.Columns)), h.Temperature); err != nil {
+			return err
+		}
 	}
 	k := m.Classifier.Classes()
 	out := &model.HeldOut{ByTool: h.ByGroup, Folds: h.Folds, Classes: k, Votes: m.Classifier.Guard() != nil, Temperature: h.Temperature, Tools: t.kept.tools}
@@ -108,18 +103,6 @@ func (t *rowTable) keepHeldOut(m *model.Model, fit *classify.Report, log zerolog
 	}
 	m.HeldOut = out.Encode()
 	return nil
-}
-
-// judgeBare returns the posteriors of rows without a label, and votes of a guard.
-func (t *rowTable) judgeBare(c *classify.Classifier, temperature float64) (posterior, votes []float64, err error) {
-	n := len(t.bare.group)
-	switch {
-	case n == 0:
-		return nil, nil, nil
-	case t.bare.onDisk != nil:
-		return c.JudgeUnlabelled(t.bare.onDisk, temperature)
-	}
-	return c.JudgeUnlabelled(dbn.Matrix{Rows: n, Cols: len(t.Columns), Data: t.bare.data}, temperature)
 }
 
 // setHeld sets the posterior and the vote, number i of the votes, of a row.

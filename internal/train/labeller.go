@@ -97,13 +97,9 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if !known {
 		name = l.group(o)
 		l.names[name], l.used[name] = name, false
+		l.refs[name], l.memories[name] = new(model.Reference), new(model.Memory)
 	}
 	ref := l.refs[name]
-	if ref == nil {
-		ref = new(model.Reference)
-		l.refs[name] = ref
-		l.memories[name] = new(model.Memory)
-	}
 	truth, err := l.known(o)
 	if err != nil {
 		return labelled{}, false, err

@@ -172,10 +172,7 @@ func severalMachines(found windows) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if first == "" {
-			first = o.machine
-		}
-		if o.machine != first {
+		if first = cmp.Or(first, o.machine); o.machine != first {
 			return true, nil
 		}
 	}

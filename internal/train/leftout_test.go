@@ -73,7 +73,7 @@ func TestWindowsThatAreLeftOut(t *testing.T) {
 		if err != nil || len(places[0]) != tc.checked {
 			t.Errorf("%s: to check %d windows, want %d; %v", name, len(places[0]), tc.checked, err)
 		}
-		found, _, err := collect(t.Context(), m, j.Inputs, 1, func(int, int) {})
+		found, _, err := collect(t.Context(), m, j.Inputs, 1, keepAll, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestProgressOfWindowsThatAreCut(t *testing.T) {
 		}
 		return model.DataSet{}, nil
 	}}
-	if _, _, err := collect(t.Context(), m, []Input{in}, 1, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }); err != nil {
+	if _, _, err := collect(t.Context(), m, []Input{in}, 1, keepAll, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(far, " "); got != "0/1 1/3 2/3 2/3 1/1" {

@@ -41,9 +41,7 @@ func (j *Job) rowsOfModes(t *rowTable, m *model.Model, found windows, join *wear
 	}
 	plain := *m
 	plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
-	if plain.Reference.Windows == 0 {
-		plain.Reference.Windows = model.DefaultReference.Windows
-	}
+	plain.Reference.Windows = cmp.Or(plain.Reference.Windows, model.DefaultReference.Windows)
 	rows, l, err := j.plainRows(&plain, found, join, new(card.Tally), nil)
 	if err != nil {
 		return err

@@ -169,16 +169,7 @@ type references struct {
 // usedTools says in words which references were not taken on new and healthy tools. It is
 // empty if all were.
 func (rs references) usedTools() string {
-	var words []string
-	if s := rs.faultyWords(); s != "" {
-		words = append(words, s)
-	}
-	if s := rs.wornWords(); s != "" {
-		words = append(words, s)
-	}
-	if s := rs.neverHealthyWords(); s != "" {
-		words = append(words, s)
-	}
+	words := slices.DeleteFunc([]string{rs.faultyWords(), rs.wornWords(), rs.neverHealthyWords()}, func(s string) bool { return s == "" })
 	if len(words) == 0 {
 		return ""
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -107,12 +106,7 @@ func (e Relabelling) start() (*relabelling, error) {
 		return nil, err
 	}
 	c.Join = e.Join
-	if e.Workers == 0 {
-		e.Workers = runtime.GOMAXPROCS(0)
-	}
-	if e.Progress == nil {
-		e.Progress = func(string, int, int) {}
-	}
+	prepare(&e.Workers, &e.Progress)
 	r := &relabelling{Relabelling: e, config: c, held: held, names: m.ClassNames()}
 	for _, row := range held.Rows {
 		if r.prior = append(r.prior, row.Class); row.Fold == model.Taught {
@@ -202,7 +196,7 @@ func observedOf(t model.HeldTool, row model.HeldRow) observed {
 func (r *relabelling) read(ctx context.Context) error {
 	m := r.Model
 	defer closeCut(r.Inputs)
-	found, gaps, err := collect(ctx, m, r.Inputs, r.Workers, func(done, total int) { r.Progress(Reading, done, total) })
+	found, gaps, err := collect(ctx, m, r.Inputs, r.Workers, keepAll, func(done, total int) { r.Progress(Reading, done, total) })
 	if err != nil {
 		return err
 	}
@@ -237,8 +231,8 @@ func keys() func(t model.HeldTool, hole string, start int64) rowKey {
 	met := make(map[rowKey]int64)
 	return func(t model.HeldTool, hole string, start int64) rowKey {
 		k := rowKey{t.Machine, t.Tool, hole, start, 0}
+		met[k]++
 		k.nth = met[k]
-		met[rowKey{k.machine, k.tool, k.hole, k.start, 0}]++
 		return k
 	}
 }
@@ -303,16 +297,10 @@ func (r *relabelling) addTool(t model.HeldTool) int {
 
 // use finds the rows that costs are chosen on, and counts where they come from.
 func (r *relabelling) use() error {
-	tools := make(map[string]map[string]bool)
-	note := func(kind string, row *model.HeldRow) {
-		if tools[kind] == nil {
-			tools[kind] = make(map[string]bool)
-		}
-		tools[kind][r.held.Tools[row.Tool].Group] = true
-	}
-	late := 0
+	late, lateTools, changedTools := 0, make(map[string]bool), make(map[string]bool)
 	for i := range r.held.Rows {
 		row := &r.held.Rows[i]
+		group := r.held.Tools[row.Tool].Group
 		switch {
 		case row.Class < 0:
 			continue
@@ -321,17 +309,17 @@ func (r *relabelling) use() error {
 			continue
 		case row.Fold == model.Judged:
 			late++
-			note("late", row)
+			lateTools[group] = true
 		case row.Class != row.Was:
 			r.counts.Changed++
-			note("changed", row)
+			changedTools[group] = true
 		default:
 			r.counts.Same++
 		}
 		r.used = append(r.used, i)
 	}
 	c := &r.counts
-	c.ChangedTools, c.Late, c.LateTools = len(tools["changed"]), late-c.Judged, len(tools["late"])-c.JudgedTools
+	c.ChangedTools, c.Late, c.LateTools = len(changedTools), late-c.Judged, len(lateTools)-c.JudgedTools
 	rows := make([]int, len(r.names))
 	for _, i := range r.used {
 		rows[r.held.Rows[i].Class]++
@@ -396,7 +384,7 @@ func (r *relabelling) recost(ctx context.Context) (*model.Model, *card.Report, e
 	if err := r.doubt(m, report, rows, v); err != nil {
 		return nil, nil, err
 	}
-	report.Relabelled = r.compare(h, y, group, m, fit)
+	report.Relabelled = r.compare(h, y, m, fit)
 	fit.Posterior = nil
 	job := Job{Config: r.config, Inputs: r.Inputs, Log: r.Log}
 	job.decide(rows, report)
@@ -496,7 +484,7 @@ func (r *relabelling) doubt(m *model.Model, report *card.Report, rows rowTable, 
 }
 
 // compare says what changed.
-func (r *relabelling) compare(h *classify.HeldOut, y []int, group []string, m *model.Model, fit *classify.Report) *card.Relabelled {
+func (r *relabelling) compare(h *classify.HeldOut, y []int, m *model.Model, fit *classify.Report) *card.Relabelled {
 	before := r.Model.Classifier
 	out := &card.Relabelled{
 		Parent: r.Model.ID(), From: r.from, Rows: r.counts,
@@ -534,8 +522,7 @@ func costing(c *classify.Classifier, temperature float64, posterior []float64, y
 		a.Threshold = score.Figure(c.Costs().Threshold())
 	}
 	if g := c.Guard(); g != nil {
-		cut := g.Cut()
-		a.Cut = &cut
+		a.Cut = new(g.Cut())
 	}
 	m := score.NewConfusion(k)
 	for i, class := range y {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -31,26 +30,6 @@ func heldOut(rows rowTable, posterior []float64, decision []int, score []float64
 		h.Posterior, h.Decision = posterior, decision
 	}
 	return h
-}
-
-// scoresOf returns the scores of posteriors.
-func scoresOf(c *classify.Classifier, posterior []float64) []float64 {
-	k := c.Classes()
-	s := make([]float64, len(posterior)/k)
-	for i := range s {
-		s[i] = c.Score(posterior[k*i : k*(i+1)])
-	}
-	return s
-}
-
-// decisionsOf returns the decisions on posteriors.
-func decisionsOf(c *classify.Classifier, posterior []float64) []int {
-	k := c.Classes()
-	d := make([]int, len(posterior)/k)
-	for i := range d {
-		d[i] = c.Decide(posterior[k*i : k*(i+1)])
-	}
-	return d
 }
 
 // decide gives the report its verdict on the model.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -222,30 +224,24 @@ func (b *robust) measure(ctx context.Context, out *card.Robustness, workers int,
 		return card.NotRobust(fmt.Sprintf("%d trials with %d windows of %d features would take minutes", len(faults), len(b.clean), b.columns), "train on a part of the table, or on fewer features (exclude)"), nil
 	}
 	trials := make([]card.Trial, len(faults))
-	next := make(chan int)
-	var wg sync.WaitGroup
 	var mu sync.Mutex // progress is called by one goroutine at a time
 	done := 0
-	for range min(workers, len(faults)) {
-		wg.Go(func() {
-			for k := range next {
-				trials[k] = out.Try(faults[k], b.lives(b.scores(faults[k], classify.DeriveSeed(b.seed, robustSeed+uint64(k)))))
-				mu.Lock()
-				done++
-				progress(done, len(faults))
-				mu.Unlock()
+	var work errgroup.Group
+	work.SetLimit(workers)
+	for k, fault := range faults {
+		work.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			trials[k] = out.Try(fault, b.lives(b.scores(fault, classify.DeriveSeed(b.seed, robustSeed+uint64(k)))))
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			progress(done, len(faults))
+			return nil
 		})
 	}
-	for k := range faults {
-		select {
-		case next <- k:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
 	out.SetTrials(trials)

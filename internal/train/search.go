@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -282,13 +283,8 @@ func (r *searchReport) Text() string {
 	fmt.Fprintf(&b, "windows  %s\n", r.Balance)
 	fmt.Fprintf(&b, "split    %s\n\n", r.Split)
 	fmt.Fprintf(&b, "%4s %-14s %12s %12s %10s %8s %7s\n", "", "hidden", "pretrain", "fine-tune", "decay", "G-mean", "picked")
-	order := make([]int, len(r.Trials))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return -compareFigures(float64(r.Trials[a].GMean), float64(r.Trials[b].GMean))
-	})
+	order := places(len(r.Trials))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Trials[b].GMean, r.Trials[a].GMean) }) // NaN is last
 	for _, i := range order {
 		t := r.Trials[i]
 		name := ""
@@ -310,17 +306,6 @@ func (r *searchReport) Text() string {
 		fmt.Fprintf(&b, "note: %s\n", w)
 	}
 	return b.String()
-}
-
-// compareFigures orders figures, NaN below all.
-func compareFigures(a, b float64) int {
-	switch {
-	case a == b || a != a && b != b:
-		return 0
-	case a != a || a < b:
-		return -1
-	}
-	return 1
 }
 
 func sizes(hidden []int) string {

@@ -3,10 +3,12 @@ package train
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Every tool is judged once, by the network that was chosen while it was held
@@ -52,10 +54,16 @@ func TestBestOf(t *testing.T) {
 			t.Errorf("best of %v is %d, want %d", tc.figures, got, tc.want)
 		}
 	}
-	figures := []float64{0.2, nan, 0.9}
-	slices.SortFunc(figures, compareFigures)
-	if !math.IsNaN(figures[0]) || figures[2] != 0.9 {
-		t.Errorf("sorted %v", figures)
+}
+
+func TestSearchTextHasTheBestNetworkFirst(t *testing.T) {
+	r := searchReport{NestedInterval: new(card.ToolInterval), ConfiguredInterval: new(card.ToolInterval)}
+	r.Trials = []trial{{GMean: 0.25}, {GMean: score.Figure(math.NaN())}, {GMean: 0.875}}
+	lines := strings.Split(r.Text(), "\n")
+	for i, figure := range []string{"0.875", "0.250", "–"} {
+		if fields := strings.Fields(lines[4+i]); fields[len(fields)-2] != figure {
+			t.Errorf("line %d of the networks is %q, want one with G-mean %s", i+1, lines[4+i], figure)
+		}
 	}
 }
 

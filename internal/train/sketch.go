@@ -217,18 +217,13 @@ func (f *finder) seen() (out []seenTool) {
 
 // seenTools says in words which tools the model was trained on; nothing if there are none.
 func seenTools(seen []seenTool) string {
-	const most = 20 // that are named
 	var words []string
 	for _, s := range seen {
-		switch {
-		case s.As == s.Tool:
-			words = append(words, s.Tool)
-		default:
-			words = append(words, fmt.Sprintf("%s (%s in training)", s.Tool, s.As))
+		word := s.Tool
+		if s.As != s.Tool {
+			word += fmt.Sprintf(" (%s in training)", s.As)
 		}
+		words = append(words, word)
 	}
-	if n := len(words); n > most {
-		words = append(words[:most], fmt.Sprintf("%d more", n-most))
-	}
-	return card.Listed(words)
+	return firstTools(words)
 }

@@ -185,10 +185,7 @@ func followsWear(values []float32, um []float64) bool {
 
 // ranks returns the rank of each value; equal ones have the mean of theirs.
 func ranks(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
+	order := places(len(values))
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	out := make([]float64, len(values))
 	for from := 0; from < len(order); {

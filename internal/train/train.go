@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -142,9 +144,9 @@ func showFit(r *card.Report, rows rowTable, c *classify.Classifier, posterior []
 	if r.Pooled == nil {
 		var decision []int
 		if several(rows.classes) {
-			decision = decisionsOf(c, posterior)
+			decision = study.ByRow(posterior, c.Classes(), c.Decide)
 		}
-		r.Held = heldOut(rows, posterior, decision, scoresOf(c, posterior))
+		r.Held = heldOut(rows, posterior, decision, study.ByRow(posterior, c.Classes(), c.Score))
 		r.CostsSeen = r.Fit.Costs.Posteriors == posteriorsByTool
 	}
 	if !several(rows.classes) { // of which alone the G-mean depends on one threshold
@@ -182,12 +184,12 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 }
 
 // prepare fills in what may be left out.
-func (j *Job) prepare() {
-	if j.Workers == 0 {
-		j.Workers = runtime.GOMAXPROCS(0)
-	}
-	if j.Progress == nil {
-		j.Progress = func(string, int, int) {}
+func (j *Job) prepare() { prepare(&j.Workers, &j.Progress) }
+
+func prepare(workers *int, progress *func(phase string, done, total int)) {
+	*workers = cmp.Or(*workers, runtime.GOMAXPROCS(0))
+	if *progress == nil {
+		*progress = func(string, int, int) {}
 	}
 }
 
@@ -253,7 +255,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
-	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, func(done, total int) { j.Progress(Reading, done, total) })
+	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, keepAll, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return fail(err)
 	}
@@ -527,12 +529,7 @@ func goldenRows(m *model.Model, rows rowTable) ([]model.Golden, error) {
 	var out []model.Golden
 	for class := range m.Classes() {
 		before := len(out)
-		of := 0
-		for _, k := range rows.Class {
-			if k == class {
-				of++
-			}
-		}
+		of, _ := rows.rowsOf(class)
 		some := min(each, of)
 		for i, nth := 0, 0; i < len(rows.Class); i++ {
 			if rows.Class[i] != class {

@@ -52,10 +52,7 @@ func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *card.Re
 	if err != nil {
 		return err
 	}
-	tools := make(map[string]bool)
-	for _, t := range rows.Tool {
-		tools[t] = true
-	}
+	tools := slices.Compact(slices.Sorted(slices.Values(rows.Tool)))
 	m.Wear = fitted
 	m.GoldenWear = goldenWear(fitted, rows)
 	r.Trend = &card.Trend{OfTools: len(tools), Windows: len(rows.Tool), LimitUM: set.LimitUM, Choice: choice, Measured: rows.WearUM, Tool: rows.Tool}

@@ -145,7 +145,7 @@ func ofJob(t *testing.T, j Job, by forgery) *twinFinder {
 				}
 			}
 		}
-		all, _, err := collect(t.Context(), m, inputs, 1, func(int, int) {})
+		all, _, err := collect(t.Context(), m, inputs, 1, keepAll, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}

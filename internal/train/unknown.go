@@ -148,10 +148,7 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 // once one is left out, they all stand.
 func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]model.UnknownReason, error) {
 	k := len(rows.classes)
-	out, novelty := make([]model.UnknownReason, len(v.Fold)), make([]float64, len(v.Fold))
-	for i := range novelty {
-		novelty[i] = 1
-	}
+	out, novelty := make([]model.UnknownReason, len(v.Fold)), slices.Repeat([]float64{1}, len(v.Fold))
 	sets := &model.Model{Conformal: m.Conformal}
 	if m.Novelty != nil {
 		fitted, held, err := unknown.FitNovelty(ctx, rows.x(), rows.group, m.Novelty.Counts(), m.Novelty.Rate, j.Config.Seed, j.Workers)

@@ -26,6 +26,14 @@ type bare struct {
 	tool   []int32
 }
 
+// rows returns the features, of so many columns, as the classifier takes them.
+func (b *bare) rows(columns int) dbn.Rows {
+	if b.onDisk != nil {
+		return b.onDisk
+	}
+	return dbn.Matrix{Rows: len(b.group), Cols: columns, Data: b.data}
+}
+
 // relative is what it takes to make rows relative to the references of their tools.
 // Rows are then as they were before the reference, until settle.
 type relative struct {
@@ -205,12 +213,8 @@ func places(n int) []int {
 // lessons returns the rows as the classifier learns from them.
 func (t *rowTable) lessons(windows int) *classify.Table {
 	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Together: t.together, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Sensors: t.sensors, Log: t.logs, Views: t.views(windows)}
-	switch n := len(t.bare.group); {
-	case n == 0:
-	case t.bare.onDisk != nil:
-		c.Unlabelled = classify.Unlabelled{X: t.bare.onDisk, Groups: t.bare.group, After: t.bare.after}
-	default:
-		c.Unlabelled = classify.Unlabelled{X: dbn.Matrix{Rows: n, Cols: len(t.Columns), Data: t.bare.data}, Groups: t.bare.group, After: t.bare.after}
+	if len(t.bare.group) > 0 {
+		c.Unlabelled = classify.Unlabelled{X: t.bare.rows(len(t.Columns)), Groups: t.bare.group, After: t.bare.after}
 	}
 	return c
 }
@@ -289,21 +293,4 @@ func (c *clock) see(group string, at time.Time) {
 		c.back = true
 	}
 	c.last[group] = at
-}
-
-// before returns row i as before the reference, and reference the one of its tool, for a
-// model that decides by wear; of many rows for others they are nil.
-func (t *rowTable) before(i int) []float32 {
-	if t.plain == nil {
-		return nil
-	}
-	p := len(t.Columns)
-	return t.plain[i*p : (i+1)*p]
-}
-
-func (t *rowTable) reference(i int) []float32 {
-	if t.plain == nil {
-		return nil
-	}
-	return t.was.centers[t.was.tool[i]]
 }

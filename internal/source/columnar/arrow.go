@@ -71,13 +71,9 @@ func (a *arrowReader) Open(tracks []int) (track.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &batches{file: a, in: r, tracks: tracks, values: make([]track.Values, len(tracks)), out: make([]track.Values, len(tracks))}
-	for k, i := range tracks {
-		if a.Infos[i].Text {
-			b.values[k].Texts = make([]string, maxRows)
-		} else {
-			b.values[k].Numbers = make([]float64, maxRows)
-		}
+	b := &batches{file: a, in: r, tracks: tracks, out: make([]track.Values, len(tracks))}
+	for _, i := range tracks {
+		b.values = append(b.values, a.Infos[i].Values(maxRows))
 	}
 	return b, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/flank-tcm/flank/internal/source/track"
 )
 
 // Slots of the tables in Message.fbs and Schema.fbs, as flatbuffers count them,
@@ -109,10 +111,10 @@ func message(p []byte, want byte) (header flatbuffers.Table, body, rest []byte, 
 
 // field is a column of the schema.
 type field struct {
-	name  string
-	float bool
-	sign  bool
-	bytes int // of a value
+	name   string
+	class  byte                 // of numbers, see track.Decoder
+	bytes  int                  // of a value
+	number func([]byte) float64 // makes one of them
 }
 
 func parseSchema(schema flatbuffers.Table, f *facts) ([]field, error) {
@@ -140,11 +142,14 @@ func parseSchema(schema flatbuffers.Table, f *facts) ([]field, error) {
 		t.Union(&of, o)
 		switch t.GetByteSlot(slotTypeNumber, 0) {
 		case typeInt:
-			c.bytes, c.sign = int(of.GetInt32Slot(slotBitWidth, 0))/8, of.GetBoolSlot(slotSigned, false)
+			c.class, c.bytes = 'u', int(of.GetInt32Slot(slotBitWidth, 0))/8
+			if of.GetBoolSlot(slotSigned, false) {
+				c.class = 'i'
+			}
 		case typeFloat:
-			c.bytes, c.float = 2<<of.GetInt16Slot(slotPrecision, 0), true
+			c.class, c.bytes = 'f', 2<<of.GetInt16Slot(slotPrecision, 0)
 		}
-		if c.bytes < 1 || c.bytes > 8 || c.bytes&(c.bytes-1) != 0 || c.float && c.bytes < 4 {
+		if c.number = track.Decoder(c.class, c.bytes, binary.LittleEndian); c.number == nil {
 			return fmt.Errorf("column %.64q: send integers, or floating point of 32 or 64 bits", c.name)
 		}
 		fields = append(fields, c)
@@ -279,13 +284,13 @@ type arrowColumn struct {
 func (a *arrowColumn) Len() int { return a.rows }
 
 func (a *arrowColumn) Store(dst []float32, gain, offset float64) {
-	if a.float && a.bytes == 4 && gain == 1 && offset == 0 {
+	if a.class == 'f' && a.bytes == 4 && gain == 1 && offset == 0 {
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.data[4*i:]))
 		}
 	} else {
 		for i := range dst {
-			dst[i] = float32(gain*a.value(i) + offset)
+			dst[i] = float32(gain*a.number(a.data[i*a.bytes:]) + offset)
 		}
 	}
 	if a.valid != nil {
@@ -295,22 +300,4 @@ func (a *arrowColumn) Store(dst []float32, gain, offset float64) {
 			}
 		}
 	}
-}
-
-// value returns the value of row i.
-func (a *arrowColumn) value(i int) float64 {
-	var bits uint64
-	for k, b := range a.data[i*a.bytes : (i+1)*a.bytes] {
-		bits |= uint64(b) << (8 * k)
-	}
-	switch {
-	case a.float && a.bytes == 4:
-		return float64(math.Float32frombits(uint32(bits)))
-	case a.float:
-		return math.Float64frombits(bits)
-	case a.sign:
-		unused := 64 - 8*a.bytes
-		return float64(int64(bits<<unused) >> unused)
-	}
-	return float64(bits)
 }

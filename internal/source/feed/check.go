@@ -199,8 +199,8 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	switch {
 	case c.current == nil:
 		return c.begin(a, now), nil
-	case !c.current.at[b.Group].seen && c.continued(b) != nil: // a rate goes on as before, and another one began to count again
-		return c.again(c.continued(b), a, now)
+	case !c.current.at[b.Group].seen && c.other(b, continues) != nil: // a rate goes on as before, and another one began to count again
+		return c.again(c.other(b, continues), a, now)
 	case c.fits(c.current, b) && c.ahead(c.current, b) <= slack.Seconds():
 		settles := c.waits(b.Group) && c.current.isNew(b)
 		taken = []arrival{c.take(c.current, a, now)}
@@ -209,8 +209,8 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 			taken, refused = append(taken, caught...), wrong
 		}
 		return taken, refused
-	case c.other(b) != nil:
-		return c.again(c.other(b), a, now)
+	case c.other(b, c.fits) != nil:
+		return c.again(c.other(b, c.fits), a, now)
 	case b.Session != c.current.session && !b.Time.Before(c.current.newest.Add(-slack)) && c.free(now):
 		refused = c.giveUp()
 		return c.begin(a, now), refused
@@ -218,24 +218,20 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	return c.wait(a, now)
 }
 
-// other returns the stream before the current one that a frame fits; nil if there is none.
-func (c *checker) other(b *source.Block) *stream {
+// other returns the stream before the current one that a frame is of by a rule; nil if there is none.
+func (c *checker) other(b *source.Block, is func(*stream, *source.Block) bool) *stream {
 	for _, o := range slices.Backward(c.others) {
-		if c.fits(o, b) {
+		if is(o, b) {
 			return o
 		}
 	}
 	return nil
 }
 
-// continued returns the stream before the current one where a frame goes on at the sample behind the last one of its rate.
-func (c *checker) continued(b *source.Block) *stream {
-	for _, o := range slices.Backward(c.others) {
-		if p := &o.at[b.Group]; o.session == b.Session && p.seen && b.First == p.end && b.First > 0 {
-			return o
-		}
-	}
-	return nil
+// continues reports whether a frame goes on in a stream at the sample behind the last one of its rate.
+func continues(s *stream, b *source.Block) bool {
+	p := &s.at[b.Group]
+	return s.session == b.Session && p.seen && b.First == p.end && b.First > 0
 }
 
 // again takes or refuses a frame of a stream before the current one.

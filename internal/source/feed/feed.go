@@ -17,6 +17,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -154,9 +155,7 @@ const (
 )
 
 func open(cfg Config) *Feed {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Second
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
 	if cfg.Setting != nil {
 		f.names.noTool = cfg.Setting.isNoTool

@@ -58,16 +58,11 @@ func (d *decoder) decode(frame []byte) (*source.Block, error) {
 	if len(frame) > maxFrame {
 		return nil, fmt.Errorf("feed: a frame of %d bytes: at most %d are taken, send fewer samples at a time", len(frame), maxFrame)
 	}
-	var (
-		f    facts
-		cols map[string]column
-		err  error
-	)
+	parse := parseArrow
 	if bytes.HasPrefix(bytes.TrimLeft(frame, " \t\r\n"), []byte("{")) {
-		f, cols, err = parseJSON(frame)
-	} else {
-		f, cols, err = parseArrow(frame)
+		parse = parseJSON
 	}
+	f, cols, err := parse(frame)
 	if err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
 	}

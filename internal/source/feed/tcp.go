@@ -294,8 +294,7 @@ func (c *client) arrived(b *source.Block, n int, repeats bool) arrival {
 }
 
 func (s *listener) broken(n int, err error) error {
-	var late net.Error
-	if errors.As(err, &late) && late.Timeout() {
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
 		return fmt.Errorf("feed: no whole frame for %v: send one, or an empty one, more often", s.cfg.Timeout)
 	}
 	return fmt.Errorf("feed: frame %d: %w", n, err)

@@ -292,7 +292,7 @@ func (c *Clock) tick(now tick) {
 		c.grid.Begin((now.seconds - c.zero) / max(c.Step, 1e-12))
 		return
 	} else {
-		c.checkLocal(before, now, now.row)
+		c.checkLocal(before, now)
 		switch {
 		case d < 0:
 			c.Backwards++
@@ -323,15 +323,15 @@ func (c *Clock) wentBack(before, now tick) bool {
 
 // checkLocal notes where local time jumps as it does when daylight saving time begins or
 // ends.
-func (c *Clock) checkLocal(before, now tick, at int64) {
+func (c *Clock) checkLocal(before, now tick) {
 	if before.at.IsZero() || now.at.IsZero() || c.period == 0 || len(c.changes) > 10 {
 		return
 	}
-	period := time.Duration(c.period * float64(time.Second))
-	where := fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, ", c.Column, at, before.at.Format(time.DateTime), at+1, now.at.Format(time.DateTime))
-	if source.ClockWentOn(before.at, now.at, period) {
-		c.changes = append(c.changes, where+"an hour is missing: it seems that daylight saving time began, when local time leaves out an hour; record UTC, or local time with its offset")
+	if !source.ClockWentOn(before.at, now.at, time.Duration(c.period*float64(time.Second))) {
+		return
 	}
+	c.changes = append(c.changes, fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, an hour is missing: it seems that daylight saving time began, when local time leaves out an hour; record UTC, or local time with its offset",
+		c.Column, now.row, before.at.Format(time.DateTime), now.row+1, now.at.Format(time.DateTime)))
 }
 
 // finish finds the step by all rows.

@@ -585,7 +585,7 @@ func (s *stats) Binary() bool {
 	return s.Min == 0 && s.Max == 1 && s.Infinite == 0 && math.Abs(s.RMS()*s.RMS()-s.mean) < 1e-9
 }
 
-// String lists the words of a column of text.
+// words8 lists the words of a column of text.
 func (c *Channel) words8() string {
 	text := fmt.Sprintf("%q", c.Words)
 	if c.More {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -126,9 +127,7 @@ func (h *Holes) waves(captions [2]string) []report.Plot {
 			Series: []report.Series{s},
 		}
 	}
-	if most == 0 {
-		most = 1
-	}
+	most = cmp.Or(most, 1)
 	for k := range panels {
 		panels[k].Y.Low, panels[k].Y.High = -1.05*most, 1.05*most
 	}
@@ -137,10 +136,7 @@ func (h *Holes) waves(captions [2]string) []report.Plot {
 
 // spectra draws the power of both, as density in decibels of unit²/Hz.
 func (h *Holes) spectra(captions [2]string) report.Plot {
-	unit := h.Channel.Unit
-	if unit == "" {
-		unit = "1"
-	}
+	unit := cmp.Or(h.Channel.Unit, "1")
 	scale, over := 1000., "kHz"
 	if h.Channel.Rate < 2000 {
 		scale, over = 1, "Hz"

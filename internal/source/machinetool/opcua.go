@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -136,10 +137,8 @@ var remedies = []struct {
 
 func withRemedy(err error) error {
 	for _, r := range remedies {
-		for _, status := range r.statuses {
-			if errors.Is(err, status) {
-				return fmt.Errorf("%w: %s", err, r.remedy)
-			}
+		if slices.ContainsFunc(r.statuses, func(s ua.StatusCode) bool { return errors.Is(err, s) }) {
+			return fmt.Errorf("%w: %s", err, r.remedy)
 		}
 	}
 	return err

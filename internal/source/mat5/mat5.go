@@ -131,16 +131,13 @@ func (f *file) readVariable(i int) error {
 	s := &scanner{file: f, variable: i, r: r, left: math.MaxInt64}
 	if !v.compressed {
 		s.left = v.size
-		return s.matrix("", v.size, 0)
+		s.matrix("", v.size, 0)
+	} else if k, size := s.tag(); k == kindMatrix {
+		s.matrix("", size, 0)
+	} else {
+		s.fail(fmt.Errorf("compressed data hold an element of type %d", k))
 	}
-	k, size, err := s.tag()
-	if err != nil {
-		return err
-	}
-	if k != kindMatrix {
-		return fmt.Errorf("compressed data hold an element of type %d", k)
-	}
-	return s.matrix("", size, 0)
+	return s.err
 }
 
 // inflated returns the data of a variable from their first byte.

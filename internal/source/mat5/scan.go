@@ -3,10 +3,12 @@ package mat5
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -75,20 +77,30 @@ type scanner struct {
 	at       int64 // bytes read
 	left     int64 // bytes that there are
 	b        [8]byte
+	err      error // the first; from then on numbers are 0 and bytes none
 }
 
 var errEnd = errors.New("it ends in the middle of an element")
 
+// fail notes an error, unless there was one.
+func (s *scanner) fail(err error) { s.err = cmp.Or(s.err, err) }
+
 // take reads n ≤ 8 bytes.
-func (s *scanner) take(n int) ([]byte, error) {
+func (s *scanner) take(n int) []byte {
+	b := s.b[:n]
 	if s.left-s.at < int64(n) {
-		return nil, errEnd
+		s.fail(errEnd)
 	}
-	if _, err := io.ReadFull(s.r, s.b[:n]); err != nil {
-		return nil, ending(err)
+	if s.err == nil {
+		_, err := io.ReadFull(s.r, b)
+		s.err = ending(err)
+	}
+	if s.err != nil {
+		clear(b)
+		return b
 	}
 	s.at += int64(n)
-	return s.b[:n], nil
+	return b
 }
 
 // ending puts the end of a stream in words.
@@ -99,153 +111,127 @@ func ending(err error) error {
 	return err
 }
 
-func (s *scanner) skip(n int64) error {
+func (s *scanner) skip(n int64) {
 	if n < 0 || n > s.left-s.at {
-		return errEnd
+		s.fail(errEnd)
 	}
-	s.at += n
-	return ending(track.Skip(s.r, n))
+	if s.err == nil {
+		s.at += n
+		s.err = ending(track.Skip(s.r, n))
+	}
 }
 
 // tag reads a tag of full size.
-func (s *scanner) tag() (k kind, size int64, err error) {
-	b, err := s.take(8)
-	if err != nil {
-		return 0, 0, err
-	}
-	return kind(s.file.order.Uint32(b)), int64(s.file.order.Uint32(b[4:])), nil
+func (s *scanner) tag() (k kind, size int64) {
+	b := s.take(8)
+	return kind(s.file.order.Uint32(b)), int64(s.file.order.Uint32(b[4:]))
 }
 
 // element reads the tag of an element whose data may be within the tag; pad is
 // how many bytes follow the data.
-func (s *scanner) element() (k kind, size, pad int64, err error) {
-	b, err := s.take(4)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	first := s.file.order.Uint32(b)
-	if n := first >> 16; n != 0 {
+func (s *scanner) element() (k kind, size, pad int64) {
+	first := s.file.order.Uint32(s.take(4))
+	if n := int64(first >> 16); n != 0 {
 		if n > 4 {
-			return 0, 0, 0, fmt.Errorf("a short element has %d bytes", n)
+			s.fail(fmt.Errorf("a short element has %d bytes", n))
 		}
-		return kind(first & 0xffff), int64(n), int64(4 - n), nil
+		return kind(first & 0xffff), n, 4 - n
 	}
-	if b, err = s.take(4); err != nil {
-		return 0, 0, 0, err
-	}
-	size = int64(s.file.order.Uint32(b))
-	return kind(first), size, -size & 7, nil
+	size = int64(s.file.order.Uint32(s.take(4)))
+	return kind(first), size, -size & 7
 }
 
 // bytes reads the data of a short element, such as a name.
-func (s *scanner) bytes() ([]byte, error) {
-	_, size, pad, err := s.element()
-	if err != nil {
-		return nil, err
-	}
+func (s *scanner) bytes() []byte {
+	_, size, pad := s.element()
 	if size > maxName || size > s.left-s.at {
-		return nil, fmt.Errorf("a name or a list of dimensions has %d bytes", size)
+		s.fail(fmt.Errorf("a name or a list of dimensions has %d bytes", size))
+	}
+	if s.err != nil {
+		return nil
 	}
 	b := make([]byte, size)
 	if _, err := io.ReadFull(s.r, b); err != nil {
-		return nil, ending(err)
+		s.fail(ending(err))
+		return nil
 	}
 	s.at += size
-	return b, s.skip(min(pad, s.left-s.at))
+	s.skip(min(pad, s.left-s.at))
+	return b
 }
 
 // matrix reads the element of a matrix with size bytes of data; path is the name
 // of what holds it, if anything.
-func (s *scanner) matrix(path string, size int64, depth int) error {
+func (s *scanner) matrix(path string, size int64, depth int) {
 	if size == 0 {
-		return nil // an empty field
+		return // an empty field
 	}
 	if depth > maxDepth {
-		return fmt.Errorf("%s: structures are nested more than %d deep", path, maxDepth)
+		s.fail(fmt.Errorf("%s: structures are nested more than %d deep", path, maxDepth))
+		return
 	}
 	end := s.at + size
-	if k, n, _, err := s.element(); err != nil || k != kindUint32 || n != 8 {
-		return errors.Join(err, errors.New("a matrix has no flags"))
+	if k, n, _ := s.element(); s.err != nil || k != kindUint32 || n != 8 {
+		s.err = errors.Join(s.err, errors.New("a matrix has no flags"))
 	}
-	b, err := s.take(8)
-	if err != nil {
-		return err
-	}
-	flags := s.file.order.Uint32(b)
+	flags := s.file.order.Uint32(s.take(8))
 	class, complexNumbers := flags&0xff, flags&0x800 != 0
-	dims, err := s.dimensions()
-	if err != nil {
-		return err
-	}
-	nameBytes, err := s.bytes()
-	if err != nil {
-		return err
-	}
-	name := path + strings.TrimRight(string(nameBytes), "\x00")
+	dims := s.dimensions()
+	name := path + strings.TrimRight(string(s.bytes()), "\x00")
 	switch {
+	case s.err != nil:
+		return
 	case class == classStruct:
-		return s.structure(name, dims, depth)
+		s.structure(name, dims, depth)
+		return
 	case class < classDouble || class > classUint64:
 		s.leave(name, classes[class])
 	case complexNumbers:
 		s.leave(name, "complex")
 	default:
-		if err := s.numbers(name, dims); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if s.numbers(name, dims); s.err != nil {
+			s.err = fmt.Errorf("%s: %w", name, s.err)
 		}
 	}
-	if depth == 0 {
-		return nil // nothing follows that would be read
+	if depth > 0 { // else nothing follows that would be read
+		s.skip(end - s.at)
 	}
-	return s.skip(end - s.at)
 }
 
 func (s *scanner) leave(name, what string) {
-	if what == "" {
-		what = "of a class that is not known"
-	}
-	s.file.Remark("variable %.80s is left out: it is %s", name, what)
+	s.file.Remark("variable %.80s is left out: it is %s", name, cmp.Or(what, "of a class that is not known"))
 }
 
-func (s *scanner) dimensions() ([]int64, error) {
-	b, err := s.bytes()
-	if err != nil {
-		return nil, err
-	}
-	var dims []int64
+func (s *scanner) dimensions() (dims []int64) {
 	total := int64(1)
-	for len(b) >= 4 {
+	for b := s.bytes(); len(b) >= 4; b = b[4:] {
 		d := int64(int32(s.file.order.Uint32(b)))
-		b = b[4:]
 		if d < 0 || d > 0 && total > 1<<40/d {
-			return nil, fmt.Errorf("an array has dimension %d", d)
+			s.fail(fmt.Errorf("an array has dimension %d", d))
+			return nil
 		}
 		total *= d
 		dims = append(dims, d)
 	}
 	if len(dims) < 2 {
-		return nil, errors.New("an array has less than 2 dimensions")
+		s.fail(errors.New("an array has less than 2 dimensions"))
 	}
-	return dims, nil
+	return dims
 }
 
 // structure reads the fields of an array of structures.
-func (s *scanner) structure(name string, dims []int64, depth int) error {
-	b, err := s.bytes()
-	if err != nil {
-		return err
-	}
+func (s *scanner) structure(name string, dims []int64, depth int) {
+	b := s.bytes()
 	if len(b) != 4 {
-		return errors.New("a structure does not say how long its names are")
+		s.fail(errors.New("a structure does not say how long its names are"))
+		return
 	}
 	width := int(int32(s.file.order.Uint32(b)))
 	if width < 1 || width > maxName {
-		return fmt.Errorf("a structure has names of %d bytes", width)
+		s.fail(fmt.Errorf("a structure has names of %d bytes", width))
+		return
 	}
-	list, err := s.bytes()
-	if err != nil {
-		return err
-	}
+	list := s.bytes()
 	var fields []string
 	for ; len(list) >= width; list = list[width:] {
 		f, _, _ := bytes.Cut(list[:width], []byte{0})
@@ -264,46 +250,39 @@ func (s *scanner) structure(name string, dims []int64, depth int) error {
 			break
 		}
 		for _, field := range fields {
-			k, size, err := s.tag()
-			if err != nil {
-				return err
-			}
+			k, size := s.tag()
 			if k != kindMatrix {
-				return fmt.Errorf("%s.%s: a field is an element of type %d", at, field, k)
+				s.fail(fmt.Errorf("%s.%s: a field is an element of type %d", at, field, k))
+				return
 			}
-			if err := s.matrix(at+"."+field, size, depth+1); err != nil {
-				return err
-			}
+			s.matrix(at+"."+field, size, depth+1)
 		}
 	}
-	return nil
 }
 
 // numbers notes the tracks of an array, whose values come next.
-func (s *scanner) numbers(name string, dims []int64) error {
-	k, size, _, err := s.element()
-	if err != nil {
-		return err
-	}
+func (s *scanner) numbers(name string, dims []int64) {
+	k, size, _ := s.element()
 	rows, columns := dims[0], int64(1)
 	for _, d := range dims[1:] {
 		columns *= d
 	}
 	total := rows * columns
 	if total == 0 {
-		return nil
+		return
 	}
 	if k.size() == 0 || size != total*int64(k.size()) {
-		return fmt.Errorf("%d values of type %d should not have %d bytes", total, k, size)
+		s.fail(fmt.Errorf("%d values of type %d should not have %d bytes", total, k, size))
 	}
 	if s.left < s.at+size {
-		return errEnd
+		s.fail(errEnd)
+	}
+	if s.err != nil {
+		return
 	}
 	longest := max(rows, columns)
-	for _, d := range dims {
-		if d == total { // a vector, in any dimension
-			longest = total
-		}
+	if slices.Contains(dims, total) { // a vector, in any dimension
+		longest = total
 	}
 	f := s.file
 	add := func(name string, first, step int64) {
@@ -326,5 +305,4 @@ func (s *scanner) numbers(name string, dims []int64) error {
 			add(fmt.Sprintf("%s(%d,:)", name, i+1), i, rows)
 		}
 	}
-	return nil
 }

@@ -25,11 +25,10 @@ type csvFile struct {
 	row  []byte
 }
 
-func newCSV(f *os.File, channels []signal.Channel) (*csvFile, error) {
+func newCSV(f *os.File, channels []signal.Channel) *csvFile {
 	c := &csvFile{file: f, out: bufio.NewWriterSize(f, 1<<16), rate: channels[0].Rate}
-	header, err := joined(slices.Concat(before, names(channels), behind))
-	_, _ = c.out.WriteString(header + "\n") // it keeps the error for Flush
-	return c, err
+	_, _ = c.out.WriteString(joined(slices.Concat(before, names(channels), behind)) + "\n") // it keeps the error for Flush
+	return c
 }
 
 func names(channels []signal.Channel) []string {
@@ -41,28 +40,21 @@ func names(channels []signal.Channel) []string {
 }
 
 // joined returns cells as they stand in the middle of a row.
-func joined(cells []string) (string, error) {
+func joined(cells []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	if err := w.Write(cells); err != nil {
-		return "", wrong(err)
-	}
+	_ = w.Write(cells) // a builder takes all
 	w.Flush()
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (c *csvFile) write(b *source.Block) error {
-	context, err := joined([]string{b.Machine, b.Tool, b.Hole, known(b.SpindleSpeed, b.SpindleSpeed != 0)})
-	if err != nil {
-		return err
-	}
+	context := joined([]string{b.Machine, b.Tool, b.Hole, known(b.SpindleSpeed, b.SpindleSpeed != 0)})
 	last, label := source.Truth{}, ""
 	for i := range b.Len() {
 		if t := truth(b, i); i == 0 || t != last {
 			last = t
-			if label, err = joined([]string{known(t.VBMeanUM, t.VBMeanUM == t.VBMeanUM), known(t.VBMaxUM, t.VBMaxUM == t.VBMaxUM), t.State, t.Phase}); err != nil {
-				return err
-			}
+			label = joined([]string{known(t.VBMeanUM, t.VBMeanUM == t.VBMeanUM), known(t.VBMaxUM, t.VBMaxUM == t.VBMaxUM), t.State, t.Phase})
 		}
 		c.row = at(b, i, c.rate).UTC().AppendFormat(c.row[:0], time.RFC3339Nano)
 		c.row = append(append(append(c.row, ','), context...), ',')

@@ -169,7 +169,7 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	case parquetFormat:
 		return newParquet(out, w.channels(b.Group)), nil
 	default:
-		return newCSV(out, w.channels(b.Group))
+		return newCSV(out, w.channels(b.Group)), nil
 	}
 }
 

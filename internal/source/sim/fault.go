@@ -46,31 +46,28 @@ const (
 
 // faultRule is what is to be known of a kind.
 type faultRule struct {
-	kind   FaultKind
-	size   float64 // default
-	sizes  bool    // Size has a meaning
-	blocks bool    // it strikes whole blocks, not one channel
+	kind FaultKind
+	size float64 // default; 0: Size has no meaning
 
-	spoil func(f *struck, v float32, counter int64) float32 // what a sample becomes, of kinds that strike one channel
+	spoil func(f *struck, v float32, counter int64) float32 // what a sample becomes; nil: the kind strikes whole blocks, not one channel
 }
 
 var kinds = []faultRule{
-	{Dropout, 0, false, false, func(*struck, float32, int64) float32 { return float32(math.NaN()) }},
-	{Flatline, 0, false, false, func(f *struck, _ float32, _ int64) float32 { return f.stuck }},
-	{Clipping, 100, true, false, func(f *struck, v float32, _ int64) float32 {
+	{Dropout, 0, func(*struck, float32, int64) float32 { return float32(math.NaN()) }},
+	{Flatline, 0, func(f *struck, _ float32, _ int64) float32 { return f.stuck }},
+	{Clipping, 100, func(f *struck, v float32, _ int64) float32 {
 		return float32(max(-f.limit, min(f.limit, float64(v)*f.size())))
 	}},
-	{Gain, 1.25, true, false, func(f *struck, v float32, _ int64) float32 { return v * float32(f.size()) }},
-	{dead, 0, false, false, func(*struck, float32, int64) float32 { return 0 }},
-	{bias, 10, true, false, func(f *struck, v float32, _ int64) float32 { return v + float32(f.size()) }},
-	{NonFinite, 0, false, false, func(f *struck, v float32, counter int64) float32 {
+	{Gain, 1.25, func(f *struck, v float32, _ int64) float32 { return v * float32(f.size()) }},
+	{dead, 0, func(*struck, float32, int64) float32 { return 0 }},
+	{bias, 10, func(f *struck, v float32, _ int64) float32 { return v + float32(f.size()) }},
+	{NonFinite, 0, func(f *struck, v float32, counter int64) float32 {
 		if counter%f.every == 0 {
 			return float32(math.Inf(1))
 		}
 		return v
 	}},
-	{kind: ClockStep, size: 1, sizes: true, blocks: true}, {kind: ClockDrift, size: 0.01, sizes: true, blocks: true},
-	{kind: Missing, blocks: true}, {kind: late, size: 5, sizes: true, blocks: true},
+	{ClockStep, 1, nil}, {ClockDrift, 0.01, nil}, {Missing, 0, nil}, {late, 5, nil},
 }
 
 // parseFault reads a fault as people write it: kind:channel@from+for=size, as in
@@ -150,8 +147,8 @@ func (f Fault) check() error {
 	return cmp.Or(
 		config.Wrong(f.From < 0 || f.For < 0, "times must not be negative"),
 		config.Wrong(math.IsNaN(f.Size) || math.IsInf(f.Size, 0), "size %v: must be a number", f.Size),
-		config.Wrong(!k.sizes && f.Size != 0, "size %v: %s has none", f.Size, f.Kind),
-		config.Wrong(!k.blocks && f.Channel == "", "%s strikes one channel: name it, as in %[1]s:ch07@30s", f.Kind),
+		config.Wrong(k.size == 0 && f.Size != 0, "size %v: %s has none", f.Size, f.Kind),
+		config.Wrong(k.spoil != nil && f.Channel == "", "%s strikes one channel: name it, as in %[1]s:ch07@30s", f.Kind),
 		config.Wrong((f.Kind == Clipping || f.Kind == Gain || f.Kind == late) && f.Size < 0, "size %v: must be positive", f.Size),
 		config.Wrong(f.Kind == late && f.Channel == "", "late blocks are late compared with other rates: name a channel of the rate"))
 }

@@ -235,7 +235,7 @@ func TestParseFault(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rule := rapid.SampledFrom(kinds).Draw(r, "kind")
 		f := Fault{Kind: rule.kind, Channel: "ch07", From: time.Duration(rapid.Int64Range(0, 1e13).Draw(r, "from")), For: time.Duration(rapid.Int64Range(0, 1e13).Draw(r, "for"))}
-		if rule.sizes {
+		if rule.size != 0 {
 			f.Size = rapid.Float64Range(0, 1e9).Draw(r, "size")
 		}
 		got, err := parseFault(f.String())

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -58,11 +59,7 @@ func (c *cut) turn() (angle float64, over bool) {
 
 func newRun(t Tool, s *Settings) *run {
 	rng := rand.New(rand.NewPCG(s.Seed, t.Seed))
-	drill := s.Hole
-	if drill == 0 {
-		drill = t.holeTime()
-	}
-	r := &run{tool: t, rng: rng, holes: schedule(t.Life, drill, s.Pause)}
+	r := &run{tool: t, rng: rng, holes: schedule(t.Life, cmp.Or(s.Hole, t.holeTime()), s.Pause)}
 	for len(r.holes) > 1 && float64(r.holes[1].cut)*frame.Seconds() <= t.Used*t.Life.Seconds() {
 		r.holes = r.holes[1:]
 	}

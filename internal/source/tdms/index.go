@@ -32,110 +32,78 @@ const (
 )
 
 // rawIndex reads an index whose length field is header.
-func (m *meta) rawIndex(header uint32) (rawIndex, error) {
-	var ix rawIndex
-	k, err := m.uint32()
-	if err != nil {
-		return ix, err
+func (m *meta) rawIndex(header uint32) (ix rawIndex) {
+	ix.kind = kind(m.uint32())
+	if dimension := m.uint32(); dimension != 1 {
+		m.fail(fmt.Errorf("values have %d dimensions, but only 1 is defined", dimension))
 	}
-	ix.kind = kind(k)
-	dimension, err := m.uint32()
-	if err != nil {
-		return ix, err
+	ix.count = m.length("values")
+	switch {
+	case header == formatChanging || header == digitalLine:
+		m.scalers(&ix, header == digitalLine)
+	case ix.kind == kindString:
+		ix.bytes = m.length("bytes of text")
+	case ix.kind.size() == 0:
+		m.fail(fmt.Errorf("values are of type 0x%x, which is not known", ix.kind))
 	}
-	if dimension != 1 {
-		return ix, fmt.Errorf("values have %d dimensions, but only 1 is defined", dimension)
-	}
-	if ix.count, err = m.length("values"); err != nil {
-		return ix, err
-	}
-	if header == formatChanging || header == digitalLine {
-		return ix, m.scalers(&ix, header == digitalLine)
-	}
-	if ix.kind == kindString {
-		ix.bytes, err = m.length("bytes of text")
-		return ix, err
-	}
-	if ix.kind.size() == 0 {
-		return ix, fmt.Errorf("values are of type 0x%x, which is not known", k)
-	}
-	return ix, nil
+	return ix
 }
 
 // some reads a number from 1 to maxScaler. Wrong is the error for another one.
-func (m *meta) some(wrong string) (uint32, error) {
-	n, err := m.uint32()
-	if err == nil && (n == 0 || n > maxScaler) {
-		err = fmt.Errorf(wrong, n)
+func (m *meta) some(wrong string) uint32 {
+	n := m.uint32()
+	if n == 0 || n > maxScaler {
+		m.fail(fmt.Errorf(wrong, n))
+		return 0
 	}
-	return n, err
+	return n
 }
 
 // length reads how many of what a chunk holds.
-func (m *meta) length(what string) (int64, error) {
-	n, err := m.uint64()
-	if err == nil && n > 1<<48 {
-		err = fmt.Errorf("a chunk holds %d %s", n, what)
+func (m *meta) length(what string) int64 {
+	n := m.uint64()
+	if n > 1<<48 {
+		m.fail(fmt.Errorf("a chunk holds %d %s", n, what))
 	}
-	return int64(n), err
+	return int64(n)
 }
 
 // scaler reads one scaler: its type, buffer, offset, sample format bitmap and id.
-func (m *meta) scaler(digital bool) (s scaler, err error) {
+func (m *meta) scaler(digital bool) (s scaler) {
 	var words [4]uint32
 	for i := range words {
 		if i == 3 && digital { // the sample format bitmap has one byte
-			_, err = m.take(1)
+			m.take(1)
 		} else {
-			words[i], err = m.uint32()
-		}
-		if err != nil {
-			return s, err
+			words[i] = m.uint32()
 		}
 	}
-	if s.id, err = m.uint32(); err != nil {
-		return s, err
-	}
+	s.id = m.uint32()
 	if int64(words[0]) >= int64(len(daqmxKinds)) {
-		return s, fmt.Errorf("a scaler is of type %d, which is not known", words[0])
+		m.fail(fmt.Errorf("a scaler is of type %d, which is not known", words[0]))
+		return s
 	}
 	if words[1] >= maxScaler {
-		return s, fmt.Errorf("a scaler is in buffer %d", words[1])
+		m.fail(fmt.Errorf("a scaler is in buffer %d", words[1]))
 	}
 	s.kind, s.buffer, s.offset, s.bit = daqmxKinds[words[0]], int(words[1]), int64(words[2]), -1
 	if digital {
 		s.offset, s.bit = int64(words[2]/8), int(words[2]%8)
 	}
-	return s, nil
+	return s
 }
 
 // scalers reads what follows the count in an index of DAQmx data.
-func (m *meta) scalers(ix *rawIndex, digital bool) error {
-	n, err := m.some("a channel has %d scalers")
-	if err != nil {
-		return err
+func (m *meta) scalers(ix *rawIndex, digital bool) {
+	for range m.some("a channel has %d scalers") {
+		ix.daqmx = append(ix.daqmx, m.scaler(digital))
 	}
-	for range n {
-		s, err := m.scaler(digital)
-		if err != nil {
-			return err
-		}
-		ix.daqmx = append(ix.daqmx, s)
-	}
-	if n, err = m.some("a device has %d buffers"); err != nil {
-		return err
-	}
-	for range n {
-		w, err := m.uint32()
-		if err != nil {
-			return err
-		}
-		ix.widths = append(ix.widths, int64(w))
+	for range m.some("a device has %d buffers") {
+		ix.widths = append(ix.widths, int64(m.uint32()))
 	}
 	for _, s := range ix.daqmx {
 		if s.buffer >= len(ix.widths) || s.offset+s.kind.size() > ix.widths[s.buffer] {
-			return fmt.Errorf("a scaler points at byte %d of buffer %d, which lies outside", s.offset, s.buffer)
+			m.fail(fmt.Errorf("a scaler points at byte %d of buffer %d, which lies outside", s.offset, s.buffer))
 		}
 	}
-	return nil
 }

@@ -2,6 +2,7 @@ package tdms
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -88,78 +89,65 @@ type meta struct {
 	at    int64 // byte of the file that comes next
 	end   int64 // of the metadata
 	b     [16]byte
+	err   error // the first; from then on numbers are 0 and texts empty
 }
 
 var errMeta = errors.New("the metadata end in the middle of an entry")
 
+// fail notes an error, unless there was one.
+func (m *meta) fail(err error) { m.err = cmp.Or(m.err, err) }
+
 // take reads n ≤ 16 bytes.
-func (m *meta) take(n int) ([]byte, error) {
+func (m *meta) take(n int) []byte {
+	b := m.b[:n]
 	if m.end-m.at < int64(n) {
-		return nil, errMeta
+		m.fail(errMeta)
 	}
-	if _, err := io.ReadFull(m.r, m.b[:n]); err != nil {
-		return nil, err
+	if m.err == nil {
+		_, m.err = io.ReadFull(m.r, b)
+	}
+	if m.err != nil {
+		clear(b)
+		return b
 	}
 	m.at += int64(n)
-	return m.b[:n], nil
+	return b
 }
 
-func (m *meta) uint32() (uint32, error) {
-	b, err := m.take(4)
-	if err != nil {
-		return 0, err
-	}
-	return m.order.Uint32(b), nil
-}
-
-func (m *meta) uint64() (uint64, error) {
-	b, err := m.take(8)
-	if err != nil {
-		return 0, err
-	}
-	return m.order.Uint64(b), nil
-}
+func (m *meta) uint32() uint32 { return m.order.Uint32(m.take(4)) }
+func (m *meta) uint64() uint64 { return m.order.Uint64(m.take(8)) }
 
 // text reads text of at most most bytes; longer text is passed over if skip is
 // true, and an error otherwise.
-func (m *meta) text(most uint32, skip bool) (string, error) {
-	n, err := m.uint32()
-	if err != nil {
-		return "", err
-	}
+func (m *meta) text(most uint32, skip bool) string {
+	n := m.uint32()
 	if int64(n) > m.end-m.at {
-		return "", errMeta
+		m.fail(errMeta)
+	} else if n > most && !skip {
+		m.fail(fmt.Errorf("a name has %d bytes", n))
+	}
+	if m.err != nil {
+		return ""
 	}
 	if n > most {
-		if !skip {
-			return "", fmt.Errorf("a name has %d bytes", n)
-		}
 		d, err := m.r.Discard(int(n))
-		m.at += int64(d)
-		return "", err
+		m.at, m.err = m.at+int64(d), err
+		return ""
 	}
 	b := make([]byte, n)
-	if _, err := io.ReadFull(m.r, b); err != nil {
-		return "", err
+	if _, m.err = io.ReadFull(m.r, b); m.err != nil {
+		return ""
 	}
 	m.at += int64(n)
-	return string(b), nil
+	return string(b)
 }
 
 // properties reads the properties of an object and keeps those that matter.
-func (m *meta) properties(o *object) error {
-	n, err := m.uint32()
-	if err != nil {
-		return err
-	}
-	for range n {
-		name, err := m.text(maxName, false)
-		if err != nil {
-			return err
-		}
-		v, err := m.property()
-		if err != nil {
-			return err
+func (m *meta) properties(o *object) {
+	for range m.uint32() {
+		name, v := m.text(maxName, false), m.property()
+		if m.err != nil {
+			return
 		}
 		if !isKept(name) && (len(name) > maxNoted || !calibrating.MatchString(name)) {
 			continue
@@ -175,7 +163,6 @@ func (m *meta) properties(o *object) error {
 			o.start = v // a later one belongs to data appended to the file
 		}
 	}
-	return nil
 }
 
 // checkRate leaves a channel out whose later values are so many seconds apart, and not as before.
@@ -190,33 +177,26 @@ func isKept(name string) bool {
 	return strings.HasPrefix(name, "NI_Scal") || strings.HasPrefix(name, "NI_Number_Of_Scales") || strings.HasPrefix(name, "wf_") || name == "unit_string"
 }
 
-func (m *meta) property() (value, error) {
-	k, err := m.uint32()
-	if err != nil {
-		return value{}, err
-	}
-	switch kind(k) {
+func (m *meta) property() value {
+	k := kind(m.uint32())
+	switch k {
 	case kindString:
-		s, err := m.text(maxValue, true)
-		return value{text: s}, err
+		return value{text: m.text(maxValue, true)}
 	case kindTime:
-		b, err := m.take(16)
-		if err != nil {
-			return value{}, err
-		}
-		return value{time: timestamp(b, m.big)}, nil
+		return value{time: timestamp(m.take(16), m.big)}
 	}
-	size := kind(k).size()
+	size := int(k.size())
 	if size == 0 {
-		return value{}, fmt.Errorf("a property is of type 0x%x, which is not known", k)
+		m.fail(fmt.Errorf("a property is of type 0x%x, which is not known", k))
+		return value{}
 	}
-	b, err := m.take(int(size))
-	if err != nil || kind(k).left() != "" {
-		return value{}, err
+	b := m.take(size)
+	if k.left() != "" {
+		return value{}
 	}
 	var v [1]float64
-	decode(v[:], b, int(size), kind(k), m.big)
-	return value{number: v[0]}, nil
+	decode(v[:], b, size, k, m.big)
+	return value{number: v[0]}
 }
 
 // timestamp returns the time in 16 bytes: seconds since 1904 and 2⁻⁶⁴ seconds.

@@ -84,15 +84,7 @@ func (f *file) scaleOf(o *object) (scale, error) {
 	return scale{}, nil
 }
 
-func quoted(name string) string {
-	q := []byte{'\''}
-	for i := range len(name) {
-		if q = append(q, name[i]); name[i] == '\'' {
-			q = append(q, '\'')
-		}
-	}
-	return string(append(q, '\''))
-}
+func quoted(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // hasScales reports whether an object says how its values are scaled. Values of
 // status "scaled" were scaled when they were written.

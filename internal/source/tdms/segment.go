@@ -137,48 +137,43 @@ func (f *file) readMeta(s segment, before []member) ([]member, error) {
 	for i, e := range list {
 		position[e.object] = i
 	}
-	n, err := m.uint32()
-	for i := uint32(0); i < n && err == nil; i++ {
-		list, err = f.readObject(m, list, position)
+	for i, n := uint32(0), m.uint32(); i < n && m.err == nil; i++ {
+		list = f.readObject(m, list, position)
 	}
-	if err != nil {
-		return nil, f.errorf(m.at, "the metadata of the segment at byte %d cannot be read: %v: the file is damaged; copy it again", s.at, err)
+	if m.err != nil {
+		return nil, f.errorf(m.at, "the metadata of the segment at byte %d cannot be read: %v: the file is damaged; copy it again", s.at, m.err)
 	}
 	return list, nil
 }
 
 // readObject reads one object of a segment into its list.
-func (f *file) readObject(m *meta, list []member, position map[*object]int) ([]member, error) {
-	path, err := m.text(maxName, false)
-	if err != nil {
-		return list, err
+func (f *file) readObject(m *meta, list []member, position map[*object]int) []member {
+	path := m.text(maxName, false)
+	if m.err != nil {
+		return list
 	}
 	o, known := f.objects[path]
 	if !known {
 		o = &object{path: path}
 		var ok bool
 		if o.group, o.channel, ok = splitPath(path); !ok {
-			return list, fmt.Errorf("%.80q is not the path of an object", path)
+			m.fail(fmt.Errorf("%.80q is not the path of an object", path))
+			return list
 		}
 		f.objects[path] = o
 		f.order = append(f.order, o)
 	}
-	header, err := m.uint32()
-	if err != nil {
-		return list, err
-	}
+	header := m.uint32()
 	e := member{object: o, index: o.index, data: true}
 	switch header {
 	case noRawData:
 		e.data = false
 	case sameAsBefore:
 		if !o.stated {
-			return list, fmt.Errorf("object %.80s has the values it had before, but it had none", path)
+			m.fail(fmt.Errorf("object %.80s has the values it had before, but it had none", path))
 		}
 	default:
-		if e.index, err = m.rawIndex(header); err != nil {
-			return list, err
-		}
+		e.index = m.rawIndex(header)
 		o.index, o.stated = e.index, true
 	}
 	if i, ok := position[o]; ok {
@@ -187,5 +182,6 @@ func (f *file) readObject(m *meta, list []member, position map[*object]int) ([]m
 		position[o] = len(list)
 		list = append(list, e)
 	}
-	return list, m.properties(o)
+	m.properties(o)
+	return list
 }

@@ -26,6 +26,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -129,39 +130,14 @@ func (f *file) errorf(at int64, format string, args ...any) error {
 	return fmt.Errorf("tdms: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
 }
 
-// splitPath returns group and channel of a path such as /'group'/'channel', in
-// which a quote is doubled. It returns empty strings for the file itself.
+// paths are the paths of objects, such as /'group'/'channel', in which a quote is doubled.
+var paths = regexp.MustCompile(`^(?:/'((?:[^']|'')*)')?(?:/'((?:[^']|'')*)')?/?$`)
+
+// splitPath returns group and channel of a path. It returns empty strings for the file itself.
 func splitPath(path string) (group, channel string, ok bool) {
-	var parts []string
-	rest := path
-	for rest != "" && rest != "/" {
-		if !strings.HasPrefix(rest, "/'") {
-			return "", "", false
-		}
-		rest = rest[2:]
-		var part strings.Builder
-		for {
-			i := strings.IndexByte(rest, '\'')
-			if i < 0 {
-				return "", "", false
-			}
-			part.WriteString(rest[:i])
-			rest = rest[i+1:]
-			if !strings.HasPrefix(rest, "'") {
-				break
-			}
-			part.WriteByte('\'')
-			rest = rest[1:]
-		}
-		parts = append(parts, part.String())
+	parts := paths.FindStringSubmatch(path)
+	if parts == nil {
+		return "", "", false
 	}
-	switch len(parts) {
-	case 0:
-		return "", "", true
-	case 1:
-		return parts[0], "", true
-	case 2:
-		return parts[0], parts[1], true
-	}
-	return "", "", false
+	return strings.ReplaceAll(parts[1], "''", "'"), strings.ReplaceAll(parts[2], "''", "'"), true
 }

@@ -90,9 +90,8 @@ func unpacked(path string) (out *os.File, notes []string, err error) {
 	}
 	os.Remove(out.Name()) // where it can be removed, no crash leaves it behind
 	n, err := io.Copy(out, io.LimitReader(r, mostUnpacked+1))
-	var disk *fs.PathError
-	switch {
-	case errors.As(err, &disk) && disk.Path == out.Name():
+	switch disk, ok := errors.AsType[*fs.PathError](err); {
+	case ok && disk.Path == out.Name():
 		err = temporary(err)
 	case err != nil:
 		err = fmt.Errorf("%s: %w", path, err)

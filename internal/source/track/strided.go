@@ -3,6 +3,7 @@ package track
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 )
@@ -79,50 +80,26 @@ func Skip(r *bufio.Reader, n int64) error {
 // unsigned ('u') or floating-point ('f') number of 1, 2, 4 or 8 bytes. It
 // returns nil for anything else.
 func Decoder(class byte, size int, order binary.ByteOrder) func([]byte) float64 {
-	switch class {
-	case 'i':
-		return signed(size, order)
-	case 'u':
-		return unsigned(size, order)
-	case 'f':
-		return floating(size, order)
-	}
-	return nil
-}
-
-func signed(size int, order binary.ByteOrder) func([]byte) float64 {
-	switch size {
-	case 1:
+	switch fmt.Sprintf("%c%d", class, size) {
+	case "i1":
 		return func(b []byte) float64 { return float64(int8(b[0])) }
-	case 2:
+	case "i2":
 		return func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
-	case 4:
+	case "i4":
 		return func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
-	case 8:
+	case "i8":
 		return func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
-	}
-	return nil
-}
-
-func unsigned(size int, order binary.ByteOrder) func([]byte) float64 {
-	switch size {
-	case 1:
+	case "u1":
 		return func(b []byte) float64 { return float64(b[0]) }
-	case 2:
+	case "u2":
 		return func(b []byte) float64 { return float64(order.Uint16(b)) }
-	case 4:
+	case "u4":
 		return func(b []byte) float64 { return float64(order.Uint32(b)) }
-	case 8:
+	case "u8":
 		return func(b []byte) float64 { return float64(order.Uint64(b)) }
-	}
-	return nil
-}
-
-func floating(size int, order binary.ByteOrder) func([]byte) float64 {
-	switch size {
-	case 4:
+	case "f4":
 		return func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
-	case 8:
+	case "f8":
 		return func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
 	}
 	return nil

@@ -58,6 +58,14 @@ type Values struct {
 	Texts   []string
 }
 
+// Values returns room for so many values of the track.
+func (i Info) Values(most int) Values {
+	if i.Text {
+		return Values{Texts: make([]string, most)}
+	}
+	return Values{Numbers: make([]float64, most)}
+}
+
 // Slice returns the values from i up to but not with j.
 func (v Values) Slice(i, j int) Values {
 	if v.Texts != nil {
@@ -100,11 +108,7 @@ func (l *Listing) SideBySide(tracks []int, column func(track int) (Column, error
 			return nil, err
 		}
 		s.columns = append(s.columns, c)
-		if l.Infos[i].Text {
-			s.buffers = append(s.buffers, Values{Texts: make([]string, batch)})
-		} else {
-			s.buffers = append(s.buffers, Values{Numbers: make([]float64, batch)})
-		}
+		s.buffers = append(s.buffers, l.Infos[i].Values(batch))
 	}
 	return s, nil
 }

@@ -229,8 +229,8 @@ func (r *run) topic(ctx context.Context, s *state) error {
 	r.reader.lives = r.lives
 	var failed error
 	for p := range s.partitions {
-		var unknown *unknownLayout
-		if err := r.partition(ctx, s, p); errors.As(err, &unknown) {
+		err := r.partition(ctx, s, p)
+		if _, unknown := errors.AsType[*unknownLayout](err); unknown {
 			failed = errors.Join(failed, fmt.Errorf("partition %d: %w", p, err))
 		} else if err != nil {
 			return fmt.Errorf("partition %d: %w", p, err)
@@ -289,8 +289,7 @@ func (r *run) batches(ctx context.Context, s *state, p int, of bus.Range, files 
 	if files > 0 {
 		b.last = of.To - 1 // the name that it had, also if Kafka has lost its end
 	}
-	var unknown *unknownLayout
-	if err == nil || errors.As(err, &unknown) { // what came before it is kept
+	if _, unknown := errors.AsType[*unknownLayout](err); err == nil || unknown { // what came before it is kept
 		err = errors.Join(r.write(b), err)
 	}
 	return err
@@ -299,13 +298,12 @@ func (r *run) batches(ctx context.Context, s *state, p int, of bus.Range, files 
 // add adds the row of a message to a batch, or counts the message if it is left out.
 func (r *run) add(b *rows, m *bus.Message) error {
 	w, err := r.reader.read(m)
-	var unknown *unknownLayout
-	switch {
+	switch _, unknown := errors.AsType[*unknownLayout](err); {
 	case err == nil:
 		b.add(w)
-	case errors.As(err, &unknown) && !r.SkipUnknown:
+	case unknown && !r.SkipUnknown:
 		return fmt.Errorf("offset %d: %w", m.Offset, err)
-	case errors.As(err, &unknown):
+	case unknown:
 		r.leaveOut("unknown layout", err)
 	case errors.Is(err, errAnswer):
 		r.LeftOut["answers to commands"]++

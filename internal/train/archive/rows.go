@@ -205,17 +205,13 @@ func (r *reader) readFeatures(m *bus.Message, w *row) error {
 	if err != nil {
 		return err
 	}
-	quality := make([]byte, len(x.Quality))
-	for i, q := range x.Quality {
-		quality[i] = byte(q)
-	}
 	rates := make([]string, len(x.Rates))
 	for i, v := range x.Rates {
 		rates[i] = strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	w.cells = append(w.cells,
 		table.TextCell(x.Tool), table.TextCell(r.lives.Of(x.Machine, x.Tool, x.ToolLife, x.Start)), table.TextCell(x.Hole), timeCell(x.Start), table.TextCell(x.EpochString()), table.IntegerCell(int64(x.Seq)),
-		table.IntegerCell(x.Session), table.IntegerCell(x.First), table.TextCell(strings.Join(rates, " ")), table.TextCell(hex.EncodeToString(quality)), table.NumberCell(x.Level),
+		table.IntegerCell(x.Session), table.IntegerCell(x.First), table.TextCell(strings.Join(rates, " ")), table.TextCell(fmt.Sprintf("%x", x.Quality)), table.NumberCell(x.Level),
 		table.NumberCell(x.SpindleSpeed), table.NumberCell(x.FeedRate), table.TextCell(x.Programme), table.TextCell(x.Material),
 		table.TextCell(string(by)), table.IntegerCell(offset))
 	for _, v := range x.Values {

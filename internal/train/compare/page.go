@@ -14,7 +14,7 @@ import (
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number": number, "raised": raised, "wear": wearOf, "dash": orDash, "percent": percent,
+	"number": number, "raised": raised, "wear": wearOf, "percent": percent,
 	"cells": func(s string) []string {
 		key, value, _ := strings.Cut(s, " ")
 		return []string{key, strings.TrimSpace(value)}

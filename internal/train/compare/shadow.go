@@ -66,7 +66,9 @@ func (ts *Trials) ShadowResult(r *event.Result) {
 		ts.byShadow[r.Model] = t
 	}
 	if t.judged(sideB, r) {
-		t.from = earlier(t.from, r.Start)
+		if r.Start.Before(t.from) {
+			t.from = r.Start
+		}
 		t.Result(sideB, r)
 	}
 }
@@ -130,11 +132,4 @@ func (ts *Trials) Reports() []*Report {
 		out = append(out, r)
 	}
 	return out
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

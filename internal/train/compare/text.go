@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -158,7 +159,7 @@ func (m *machineReport) text(b *strings.Builder) {
 // Remarks returns what else is to be said of a machine.
 func (m *machineReport) Remarks() (lines []string) {
 	if m.Joined != nil {
-		lines = append(lines, fmt.Sprintf("tool %s was in the spindle when the replay began: its reference is of windows from then on, so do not trust its verdicts unless it was new", orDash(*m.Joined)))
+		lines = append(lines, fmt.Sprintf("tool %s was in the spindle when the replay began: its reference is of windows from then on, so do not trust its verdicts unless it was new", cmp.Or(*m.Joined, "-")))
 	}
 	for _, why := range slices.Sorted(maps.Keys(m.LeftOut)) {
 		lines = append(lines, fmt.Sprintf("left out: %s windows: %s", number(m.LeftOut[why]), why))
@@ -208,7 +209,7 @@ func (m *machineReport) events(b *strings.Builder) {
 	}
 	fmt.Fprintln(t)
 	for _, e := range m.Events[:min(len(m.Events), mostEvents)] {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s", plain.Text(orDash(e.Tool)), raised(e.A), raised(e.B), e.Words())
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s", plain.Text(cmp.Or(e.Tool, "-")), raised(e.A), raised(e.B), e.Words())
 		if wear {
 			fmt.Fprintf(t, "\t%s\t%s", wearOf(e.A), wearOf(e.B))
 		}
@@ -253,13 +254,6 @@ func raised(alarms []*Alarm) string {
 		return "-"
 	}
 	return dayTime(alarms[0].Raised)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func dayTime(t time.Time) string { return signal.FormatTime(t.UTC(), time.DateTime) }

@@ -8,20 +8,17 @@
 package export
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // metadata are the facts that both forms carry, as texts by name.
-func metadata(m *model.Model) ([][2]string, error) {
-	features, err := json.Marshal(m.NewJudge().FeatureNames())
-	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
+func metadata(m *model.Model) [][2]string {
 	var encodings []string // of a committee: of each member
 	for _, part := range m.Classifier.Encoder().Parts() {
 		encodings = append(encodings, string(part.Encoding()))
@@ -29,7 +26,7 @@ func metadata(m *model.Model) ([][2]string, error) {
 	meta := [][2]string{
 		{"flank.model", m.ID()},
 		{"flank.layout", m.Layout.Fingerprint()},
-		{"flank.features", string(features)},
+		{"flank.features", string(event.JSON(m.NewJudge().FeatureNames()))},
 		{"flank.reference", fmt.Sprintf("%s, %d windows", m.Reference.Mode, m.Reference.Windows)},
 		{"flank.window", m.Window.Length.String()},
 		{"flank.encoding", strings.Join(encodings, ", ")},
@@ -39,16 +36,12 @@ func metadata(m *model.Model) ([][2]string, error) {
 		meta = append(meta, [2]string{"flank.reference.positive", p})
 	}
 	if v := m.Classifier.Guard(); v != nil {
-		sensors, err := json.Marshal(v.Sensors())
-		if err != nil {
-			return nil, fmt.Errorf("export: %w", err)
-		}
-		meta = append(meta, [2]string{"flank.guard.sensors", string(sensors)})
+		meta = append(meta, [2]string{"flank.guard.sensors", string(event.JSON(v.Sensors()))})
 	}
 	if v := m.ByWear; v != nil {
 		meta = append(meta, [2]string{"flank.verdict", fmt.Sprintf("estimated wear from %g µm on, not this classifier", v.LimitUM)})
 	}
-	return meta, nil
+	return meta
 }
 
 // weights returns 1 − cost of each class; all 1 if nothing weighs anything.
@@ -60,9 +53,7 @@ func weights(c classify.CostVector) []float64 {
 		any = any || w[j] != 0
 	}
 	if !any {
-		for j := range w {
-			w[j] = 1
-		}
+		return slices.Repeat([]float64{1}, len(c))
 	}
 	return w
 }

@@ -194,10 +194,7 @@ func guarded(t *testing.T) (*model.Model, dbn.Matrix) {
 // Safetensors of a guard has each input once, and names its sensors.
 func TestGuardsNumbers(t *testing.T) {
 	m, _ := guarded(t)
-	b, err := Safetensors(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := Safetensors(m)
 	tensors, meta := readSafetensors(t, b)
 	inputs := 0
 	for _, e := range m.Classifier.Guard().Experts() {
@@ -212,18 +209,12 @@ func TestGuardsNumbers(t *testing.T) {
 func TestNamesOfClasses(t *testing.T) {
 	for names, encoding := range map[string]classify.Encoding{"healthy, faulty": classify.Standard, "healthy, worn, broken": "three"} {
 		m, _ := models(t, encoding)
-		b, err := Safetensors(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := Safetensors(m)
 		tensors, meta := readSafetensors(t, b)
 		if meta["flank.classes"] != names || !slices.Equal(tensors["costs"], m.Classifier.Costs()) {
 			t.Errorf("classes %q with costs %v, want %q with %v", meta["flank.classes"], tensors["costs"], names, m.Classifier.Costs())
 		}
-		onnx, err := ONNX(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		onnx := ONNX(m)
 		for _, want := range []string{names, classes(m.ClassNames())} {
 			if !bytes.Contains(onnx, []byte(want)) {
 				t.Errorf("no %q in the ONNX model", want)
@@ -237,17 +228,11 @@ func TestPositiveFeatures(t *testing.T) {
 	for _, spec := range []model.ReferenceSpec{{Windows: 10, Mode: model.ReferenceLog, Positive: "11011"}, {Windows: 10, Mode: model.ReferenceKind}} {
 		m, _ := trained(t, classify.Standard)
 		m.Reference = spec
-		b, err := Safetensors(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := Safetensors(m)
 		if _, meta := readSafetensors(t, b); meta["flank.reference.positive"] != spec.Positive || meta["flank.reference"] != string(spec.Mode)+", 10 windows" {
 			t.Errorf("%s: metadata %v", spec.Mode, meta)
 		}
-		onnx, err := ONNX(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		onnx := ONNX(m)
 		if bytes.Contains(onnx, []byte("flank.reference.positive")) != (spec.Positive != "") {
 			t.Errorf("%s: the ONNX model says it wrongly", spec.Mode)
 		}
@@ -310,13 +295,9 @@ func readSafetensors(t *testing.T, b []byte) (map[string][]float64, map[string]s
 // The tensors alone give the model's posteriors.
 func TestSafetensors(t *testing.T) {
 	m, rows := trained(t, classify.Standard)
-	b, err := Safetensors(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Safetensors(m)
-	if err != nil || !bytes.Equal(b, again) {
-		t.Errorf("bytes differ from call to call, %v", err)
+	b := Safetensors(m)
+	if !bytes.Equal(b, Safetensors(m)) {
+		t.Errorf("bytes differ from call to call")
 	}
 	tensors, meta := readSafetensors(t, b)
 	if meta["flank.model"] != m.ID() || meta["flank.features"] != `["rms","power","level","empty","temper, °C"]` {
@@ -391,10 +372,7 @@ func fields(t *testing.T, b []byte) []field {
 func TestONNXIsSound(t *testing.T) {
 	for _, encoding := range append(encodings, "three", "guarded") {
 		m, _ := models(t, encoding)
-		b, err := ONNX(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := ONNX(m)
 		known := map[string]bool{"features": true}
 		define := func(name string) {
 			if known[name] {
@@ -459,14 +437,8 @@ func TestForPeers(t *testing.T) {
 	}
 	for _, encoding := range append(encodings, "three", "guarded") {
 		m, rows := models(t, encoding)
-		onnx, err := ONNX(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tensors, err := Safetensors(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		onnx := ONNX(m)
+		tensors := Safetensors(m)
 		var said struct {
 			Features  [][]string  `json:"features"` // as text: JSON has no NaN
 			Posterior [][]float64 `json:"posterior"`

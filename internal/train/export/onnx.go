@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -21,11 +22,7 @@ const (
 // "score", float N, what speaks against class 0, see
 // classify.CostVector.Score; and "class", int64 N, the decision. The encoding is part of it and computes in double, as
 // the original does, and so is the guard of a model that has one.
-func ONNX(m *model.Model) ([]byte, error) {
-	meta, err := metadata(m)
-	if err != nil {
-		return nil, err
-	}
+func ONNX(m *model.Model) []byte {
 	g := graph{}
 	c := m.Classifier
 	x := g.encode(c.Encoder())
@@ -74,13 +71,13 @@ func ONNX(m *model.Model) ([]byte, error) {
 	file.string(6, "Features are relative to the tool's reference; NaN is a missing value. "+classes(m.ClassNames()))
 	file.bytes(7, body)
 	file.bytes(8, version)
-	for _, kv := range meta {
+	for _, kv := range metadata(m) {
 		var p message
 		p.string(1, kv[0])
 		p.string(2, kv[1])
 		file.bytes(14, p)
 	}
-	return file, nil
+	return file
 }
 
 // classes says which class is which.
@@ -231,10 +228,7 @@ func (g partGraph) interpolate(e *classify.Encoder, x string) string {
 		pieces = max(pieces, len(knots)-1)
 	}
 	first := make([]float64, n)
-	low, width, rise := make([]float64, n*pieces), make([]float64, n*pieces), make([]float64, n*pieces)
-	for i := range width {
-		width[i] = 1
-	}
+	low, width, rise := make([]float64, n*pieces), slices.Repeat([]float64{1}, n*pieces), make([]float64, n*pieces)
 	for j := range n {
 		_, knots, values := e.Column(j)
 		if len(knots) == 0 {

@@ -1,11 +1,11 @@
 package export
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -23,11 +23,7 @@ import (
 // The form: the length of a header as 64 bits, little-endian; the header, JSON
 // that gives type, shape and place of each tensor; then the tensors.
 // (https://github.com/huggingface/safetensors#format)
-func Safetensors(m *model.Model) ([]byte, error) {
-	meta, err := metadata(m)
-	if err != nil {
-		return nil, err
-	}
+func Safetensors(m *model.Model) []byte {
 	var f safetensors
 	network := m.Classifier.Network()
 	for l := range len(network.Layers()) - 1 {
@@ -62,7 +58,7 @@ func Safetensors(m *model.Model) ([]byte, error) {
 	}
 	f.float32s("golden.features", features, len(m.Golden), e.Columns())
 	f.float64s("golden.posterior", posteriors, len(m.Golden), len(costs))
-	return f.bytes(meta)
+	return f.bytes(metadata(m))
 }
 
 // safetensors is a file being made.
@@ -95,42 +91,18 @@ func (f *safetensors) int64s(name string, x []int64) { f.add(name, "I64", raw(x)
 
 // bytes returns the file: tensors in the order in which they were added, the
 // header padded with blanks to a multiple of eight bytes.
-func (f *safetensors) bytes(meta [][2]string) ([]byte, error) {
-	var header bytes.Buffer
-	entry := func(key string, value any) error {
-		if header.Len() > 1 {
-			header.WriteByte(',')
-		}
-		k, err := json.Marshal(key)
-		if err != nil {
-			return err
-		}
-		v, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		header.Write(k)
-		header.WriteByte(':')
-		header.Write(v)
-		return nil
-	}
+func (f *safetensors) bytes(meta [][2]string) []byte {
 	facts := make(map[string]string, len(meta))
 	for _, kv := range meta {
 		facts[kv[0]] = kv[1]
 	}
-	header.WriteByte('{')
-	if err := entry("__metadata__", facts); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
+	header := fmt.Appendf(nil, `{"__metadata__":%s`, event.JSON(facts))
 	for _, t := range f.tensors {
-		if err := entry(t.name, t); err != nil {
-			return nil, fmt.Errorf("export: %w", err)
-		}
+		header = fmt.Appendf(header, ",%s:%s", event.JSON(t.name), event.JSON(t))
 	}
-	header.WriteByte('}')
-	for header.Len()%8 != 0 {
-		header.WriteByte(' ')
+	header = append(header, '}')
+	for len(header)%8 != 0 {
+		header = append(header, ' ')
 	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(header.Len()))
-	return append(append(b, header.Bytes()...), f.data...), nil
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header, f.data)
 }

@@ -66,19 +66,16 @@ type Answer struct {
 }
 
 // Decide returns the class decided of each row.
-func (a *Answer) Decide() []int {
-	out := make([]int, len(a.Posterior)/2)
-	for i := range out {
-		out[i] = a.Costs.Decide(a.Posterior[2*i : 2*i+2])
-	}
-	return out
-}
+func (a *Answer) Decide() []int { return ByRow(a.Posterior, 2, a.Costs.Decide) }
 
 // Scores returns how much speaks for class 1 in each row, see [classify.CostVector.Score].
-func (a *Answer) Scores() []float64 {
-	out := make([]float64, len(a.Posterior)/2)
-	for i := range out {
-		out[i] = a.Costs.Score(a.Posterior[2*i : 2*i+2])
+func (a *Answer) Scores() []float64 { return ByRow(a.Posterior, 2, a.Costs.Score) }
+
+// ByRow returns what a rule makes of the posteriors of each row.
+func ByRow[T any](posterior []float64, classes int, rule func([]float64) T) []T {
+	out := make([]T, 0, len(posterior)/classes)
+	for p := range slices.Chunk(posterior, classes) {
+		out = append(out, rule(p))
 	}
 	return out
 }

@@ -282,18 +282,13 @@ func (c CSV) classes(labels []string) (y []int, rare string, err error) {
 			rare = l
 		}
 	}
-	return equal(labels, rare), c.Label + "=" + rare, nil
-}
-
-// equal returns 1 for each label that is a certain one.
-func equal(labels []string, one string) []int {
-	y := make([]int, len(labels))
+	y = make([]int, len(labels))
 	for i, l := range labels {
-		if l == one {
+		if l == rare {
 			y[i] = 1
 		}
 	}
-	return y
+	return y, c.Label + "=" + rare, nil
 }
 
 // column returns the numbers of a column, or one for each of its words. Rows are in
@@ -359,10 +354,7 @@ func (c CSV) fold(s *Set) error {
 // LeaveGroupsOut deals the rows out by group: one group after the other, or ten parts of the
 // groups if these are more.
 func (s *Set) LeaveGroupsOut() error {
-	groups := make(map[string]bool)
-	for _, g := range s.Groups {
-		groups[g] = true
-	}
+	_, groups := classify.NumberGroups(s.Groups)
 	switch {
 	case len(groups) < 2:
 		return fmt.Errorf("all rows are of one %s: there must be two or more to leave one out", cmp.Or(s.Kind, "group"))

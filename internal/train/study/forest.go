@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -72,30 +73,18 @@ func fitForest(ctx context.Context, x dbn.Matrix, y []int, s forestSettings) (*f
 	return f, nil
 }
 
-// share calls do for 0 to n−1 on some goroutines, each with a do of its own; with one
-// worker on this one.
+// share calls do for 0 to n−1 on some goroutines, each with a do of its own.
 func share(n, workers int, begin func() (do func(k int))) {
-	if workers == 1 {
-		do := begin()
-		for k := range n {
-			do(k)
-		}
-		return
-	}
-	next := make(chan int)
+	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, workers) {
 		wg.Go(func() {
 			do := begin()
-			for k := range next {
-				do(k)
+			for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
+				do(int(k))
 			}
 		})
 	}
-	for k := range n {
-		next <- k
-	}
-	close(next)
 	wg.Wait()
 }
 
@@ -154,14 +143,8 @@ func binColumn(values []float32) binned {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
 	c := binned{bin: make([]uint8, len(values))}
-	distinct := 1
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i] != sorted[i-1] {
-			distinct++
-		}
-	}
 	each := 0 // rows of a bin, at least
-	if distinct > mostBins {
+	if len(slices.Compact(slices.Clone(sorted))) > mostBins {
 		each = (len(sorted) + mostBins - 1) / mostBins
 	}
 	from := 0
@@ -193,8 +176,7 @@ type grower struct {
 }
 
 func newGrower(b *bins, y []int, extra bool) *grower {
-	g := &grower{bins: b, y: y, extra: extra, tries: max(1, int(math.Sqrt(float64(len(b.columns))))), weight: make([]uint64, b.rows), order: make([]int, len(b.columns))}
-	return g
+	return &grower{bins: b, y: y, extra: extra, tries: max(1, int(math.Sqrt(float64(len(b.columns))))), weight: make([]uint64, b.rows), order: make([]int, len(b.columns))}
 }
 
 // times returns what a row counts that was drawn n times.

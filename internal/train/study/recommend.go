@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/flank-tcm/flank/pkg/classify"
 )
 
 // coin is the G-mean of deciding at random.
@@ -64,9 +66,8 @@ func (s *Set) parts() string {
 	if s.Groups == nil {
 		return fmt.Sprintf("%d rows of the rare class", s.RareRows())
 	}
-	groups := slices.Clone(s.Groups)
-	slices.Sort(groups)
-	n, kind := len(slices.Compact(groups)), cmp.Or(s.Kind, "group")
+	_, groups := classify.NumberGroups(s.Groups)
+	n, kind := len(groups), cmp.Or(s.Kind, "group")
 	if n == len(s.Folds) {
 		return fmt.Sprintf("%d %ss", n, kind)
 	}

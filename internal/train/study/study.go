@@ -97,9 +97,8 @@ func (s *Set) Check() error {
 		if n[0] < 2 || n[1] < 2 {
 			held := fmt.Sprintf("fold %d", f+1)
 			if s.Groups != nil {
-				groups := classify.Pick(s.Groups, fold.Test)
-				slices.Sort(groups)
-				held += fmt.Sprintf(", which holds out %s,", strings.Join(slices.Compact(groups), ", "))
+				groups := slices.Compact(slices.Sorted(slices.Values(classify.Pick(s.Groups, fold.Test))))
+				held += fmt.Sprintf(", which holds out %s,", strings.Join(groups, ", "))
 			}
 			return fmt.Errorf("set %s: %s leaves %d rows of the frequent and %d of the rare class to train on: two of each are the least; add rows, or groups, that have the class", s.Name, held, n[0], n[1])
 		}

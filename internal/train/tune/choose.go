@@ -132,9 +132,7 @@ func grid(s alarm.Settings) []alarm.Settings {
 // with the most thresholds, and of these thresholds the one in the middle, which is
 // the farthest from being worse.
 func Choose(ctx context.Context, j Job) (*Choice, error) {
-	if j.Step == 0 {
-		j.Step = j.Length
-	}
+	j.Step = cmp.Or(j.Step, j.Length)
 	if j.Progress == nil {
 		j.Progress = func(int, int) {}
 	}

@@ -21,8 +21,7 @@ func pointOf(hours bool, f figures) alarm.Point {
 	p := alarm.Point{K: f.Settings.K, N: f.Settings.N, Threshold: cmp.Or(f.Settings.Threshold, alarm.Default.Threshold), False: f.False, Found: f.Found, Missed: f.Missed()}
 	delay := f.MeanWindows
 	if hours {
-		rate := f.Rate()
-		p.PerHour, delay = &rate, f.MeanDelay.Seconds()
+		p.PerHour, delay = new(f.Rate()), f.MeanDelay.Seconds()
 	}
 	if f.Found > 0 {
 		p.Delay = &delay

@@ -242,10 +242,7 @@ func (c *Choice) Plot() report.Plot {
 
 // number writes a threshold; 0 stands for the default.
 func number(t float64) string {
-	if t == 0 {
-		t = alarm.Default.Threshold
-	}
-	return strconv.FormatFloat(t, 'g', -1, 64)
+	return strconv.FormatFloat(cmp.Or(t, alarm.Default.Threshold), 'g', -1, 64)
 }
 
 // rate writes a rate an hour.

@@ -32,12 +32,15 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
@@ -181,33 +184,23 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 
 // replayAll replays under all settings, several at a time.
 func (r *replayer) replayAll(ctx context.Context, settings []alarm.Settings, workers int, progress func(done, total int)) ([][]outcome, error) {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	all := make([][]outcome, len(settings))
 	var mu sync.Mutex
-	next, done := 0, 0
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == len(settings) || ctx.Err() != nil {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
-				all[i] = r.replay(settings[i])
-				mu.Lock()
-				done++
-				progress(done, len(settings))
-				mu.Unlock()
+	done := 0
+	var work errgroup.Group
+	work.SetLimit(cmp.Or(workers, runtime.GOMAXPROCS(0)))
+	for i, s := range settings {
+		work.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
+			all[i] = r.replay(s)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			progress(done, len(settings))
+			return nil
 		})
 	}
-	wg.Wait()
-	return all, ctx.Err()
+	return all, work.Wait()
 }
