@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // defaultPartitions is how many partitions Apply gives a new topic of machines. Each costs files and memory on
@@ -442,13 +444,7 @@ func span(d time.Duration) string {
 	if d >= 2*day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)
 	}
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
+	return config.Duration(d)
 }
 
 // FormatBytes returns n with three digits and a unit: 966 kB, 84.2 GB.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 var plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
@@ -26,4 +27,15 @@ func Text(text string) string {
 		panic("config: text as JSON: " + err.Error()) // text always can be
 	}
 	return unprintable.ReplaceAllStringFunc(string(b), func(r string) string { return fmt.Sprintf("\\u%04x", []rune(r)[0]) })
+}
+
+// Duration returns a duration as people write it, without units that are zero: 8h, not 8h0m0s.
+func Duration(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

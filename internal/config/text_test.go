@@ -2,6 +2,7 @@ package config
 
 import (
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -30,4 +31,14 @@ func FuzzText(f *testing.F) {
 			t.Errorf("%q as %s: %q, %v", text, Text(text), got, err)
 		}
 	})
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 10 * time.Minute: "10m", 50 * time.Hour: "50h", 90 * time.Minute: "1h30m", time.Hour + 30*time.Second: "1h0m30s", 20 * time.Second: "20s", 100 * time.Millisecond: "100ms",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
 }

@@ -113,7 +113,7 @@ func (w WatchConfig) Ask(f Figures) (Due, []Reason) {
 		r := &reasons[i]
 		r.Gap = f.Gaps[r.Why]
 		if r.Why != NewTools && f.Judged == 0 { // no monitor of the group says anything of the model
-			r.Gap = cmp.Or(r.Gap, "the model judged no window within "+strings.TrimSuffix(strings.TrimSuffix(w.Within.String(), "0s"), "0m"))
+			r.Gap = cmp.Or(r.Gap, "the model judged no window within "+config.Duration(w.Within))
 		}
 		if r.Due = r.Figure != nil && *r.Figure >= r.Limit; r.Due {
 			answer = DueNow

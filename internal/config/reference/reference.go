@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // configKey is one key of a configuration.
@@ -104,14 +106,7 @@ func value(v reflect.Value) string {
 	case v.Kind() == reflect.Pointer && v.IsNil(), (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0, v.Kind() == reflect.String && v.Len() == 0:
 		return ""
 	case v.Type() == reflect.TypeFor[time.Duration]():
-		text := v.Interface().(time.Duration).String()
-		if strings.HasSuffix(text, "m0s") {
-			text = strings.TrimSuffix(text, "0s")
-		}
-		if strings.HasSuffix(text, "h0m") {
-			text = strings.TrimSuffix(text, "0m")
-		}
-		return text
+		return config.Duration(v.Interface().(time.Duration))
 	case v.Kind() == reflect.Slice:
 		return strings.ReplaceAll(fmt.Sprint(v.Interface()), " ", ", ")
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // budget is how many false alarms people put up with in some cutting time, or in all of
@@ -50,19 +52,7 @@ func (b budget) String() string {
 	if b.Per == 0 {
 		return strconv.FormatFloat(b.Alarms, 'g', -1, 64)
 	}
-	return strconv.FormatFloat(b.Alarms, 'g', -1, 64) + " per " + short(b.Per)
-}
-
-// short writes a duration without units that are zero: 8h, not 8h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return strconv.FormatFloat(b.Alarms, 'g', -1, 64) + " per " + config.Duration(b.Per)
 }
 
 // confidence is the level of all intervals, as of score.RateInterval.

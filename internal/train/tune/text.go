@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
@@ -189,7 +190,7 @@ func (c *Choice) YAML() string {
 	s := c.Best.Settings
 	s.MaxShelf, s.ReAlarm = cmp.Or(s.MaxShelf, alarm.Default.MaxShelf), cmp.Or(s.ReAlarm, alarm.Default.ReAlarm)
 	return fmt.Sprintf("alarm:\n  k: %d\n  n: %d\n  threshold: %s\n  clear: %d\n  on_hold: %s\n  off_hold: %s\n  latch: %t\n  max_shelf: %s\n  re_alarm: %s\n",
-		s.K, s.N, number(s.Threshold), s.Clear, short(s.OnHold), short(s.OffHold), s.Latch, short(s.MaxShelf), short(s.ReAlarm))
+		s.K, s.N, number(s.Threshold), s.Clear, config.Duration(s.OnHold), config.Duration(s.OffHold), s.Latch, config.Duration(s.MaxShelf), config.Duration(s.ReAlarm))
 }
 
 // Plot returns the trade-off curve. Points with different numbers of missed tools
