@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,10 +57,39 @@ func (p *plant) send(t testing.TB, msgs ...bus.Message) {
 	}
 }
 
+// shavings are what came of tools on a simulated machine.
+type shavings struct {
+	windows, features []window.Envelope
+	wear              []string // rows of a wear file, by the holes of the tools
+}
+
+// drills has the shavings of all machines and tools that a test has asked for: many ask for the same ones, which take
+// a second.
+var (
+	drills   = make(map[string]*shavings)
+	drilling sync.Mutex
+)
+
 // drilled drills tools on a simulated machine, and calls each with the messages of each window and of its features. It
-// returns rows of a wear file, by the holes of the tools.
+// returns rows of a wear file.
 func drilled(t testing.TB, machine string, tools []sim.Tool, by envelope.Extractor, each func(seq uint64, w, f bus.Message)) (wear []string) {
 	t.Helper()
+	s := simulate(t, machine, tools)
+	for i := range s.windows {
+		each(uint64(i), envelope.Window(s.windows[i]), envelope.Features(s.features[i], by, int64(i)))
+	}
+	return slices.Clone(s.wear)
+}
+
+func simulate(t testing.TB, machine string, tools []sim.Tool) *shavings {
+	t.Helper()
+	drilling.Lock()
+	defer drilling.Unlock()
+	key := fmt.Sprint(machine, tools)
+	if s := drills[key]; s != nil {
+		return s
+	}
+	s := new(shavings)
 	drill, err := sim.New(sim.Settings{Machine: machine, Start: shift, Seed: 1, Tools: tools, Hole: 5 * time.Second, Pause: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +137,14 @@ func drilled(t testing.TB, machine string, tools []sim.Tool, by envelope.Extract
 		if err != nil {
 			t.Fatal(err)
 		}
-		each(seq, envelope.Window(sealed), envelope.Features(features, by, int64(seq)))
+		s.windows, s.features = append(s.windows, sealed), append(s.features, features)
 		seq++
 	}
 	for _, m := range drill.Measurements() {
-		wear = append(wear, fmt.Sprintf("%s,%s,%s,%g", m.Machine, m.Tool, m.Hole, m.VBMaxUM))
+		s.wear = append(s.wear, fmt.Sprintf("%s,%s,%s,%g", m.Machine, m.Tool, m.Hole, m.VBMaxUM))
 	}
-	return wear
+	drills[key] = s
+	return s
 }
 
 func writeWear(t testing.TB, path string, rows []string) {

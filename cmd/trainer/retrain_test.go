@@ -30,13 +30,12 @@ func TestRetrainPage(t *testing.T) {
 	}
 	bench(t, "train.yaml", drillYAML)
 	p := newPlant(t)
-	const machine = "acme/spore/bay2/usk25"
 	form, err := window.NewForm(signal.GunDrill(), window.DefaultSpec, signal.FeatureSpec{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ends := make(map[string]time.Time)
-	drilled(t, machine, sim.Tools(1, 20*time.Second)[:4], envelope.Gateway, func(_ uint64, _, msg bus.Message) {
+	drilled(t, drill, sim.Tools(1, 20*time.Second)[:4], envelope.Gateway, func(_ uint64, _, msg bus.Message) {
 		p.send(t, msg)
 		var f window.Features
 		if err := envelope.OpenFeatures(form, &msg, &f); err != nil {
@@ -49,7 +48,7 @@ func TestRetrainPage(t *testing.T) {
 	var given []event.Label
 	for _, tool := range slices.Sorted(maps.Keys(ends)) {
 		um, end := 340.0, ends[tool]
-		l := event.Label{Machine: machine, Tool: tool, At: end, WearUM: &um, By: "kim", Given: end.Add(time.Minute)}
+		l := event.Label{Machine: drill, Tool: tool, At: end, WearUM: &um, By: "kim", Given: end.Add(time.Minute)}
 		l.ID = l.NewLabelID()
 		given = append(given, l)
 	}
@@ -114,7 +113,7 @@ func TestRetrainPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, ok := set.Resolve(machine, m.Layout.Fingerprint()); run > 10 || !ok || d.Champion.ID() != m.ID() || m.Provenance.LabelsFrom["floor"] != len(ends) {
+	if d, ok := set.Resolve(drill, m.Layout.Fingerprint()); run > 10 || !ok || d.Champion.ID() != m.ID() || m.Provenance.LabelsFrom["floor"] != len(ends) {
 		t.Errorf("after %d commands %+v judges, labels from %v", run, d, m.Provenance.LabelsFrom)
 	}
 }
