@@ -185,7 +185,7 @@ func TestWatchGathers(t *testing.T) {
 	if want := "acme/spore/bay2/**  " + own + "  due: tools labelled since 2 (limit 5), not known: the model does not say which tools"; !strings.HasPrefix(text, want) || !strings.Contains(log, `"messages":1`) || strings.Count(text, "DUE") != 3 {
 		t.Errorf("%v\n%s%s", err, text, log)
 	}
-	writeFiles(t, "tool.yaml", "evaluate: {by_tool: \"off\"}\n", "drift.yaml", "watch: {unknown: 0, false_alarms: 0, new_tools: 0}\n", "none.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 0}\n", "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
+	folder(".").write(t, "tool.yaml", "evaluate: {by_tool: \"off\"}\n", "drift.yaml", "watch: {unknown: 0, false_alarms: 0, new_tools: 0}\n", "none.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 0}\n", "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
 	for args, code := range map[string]int{"--config off.yaml": codeUnsure, "--config off.yaml --wear wear.csv": codeUnsure, "--for acme/spore/bay3/**": codeUnsure, "--for acme/**": codeDue, "--group other": codeUnsure, "--config drift.yaml": codeDue, "--config drift.yaml --group absent": codeUnsure, "--for a//b": 1, "--config absent.yaml": 1, "--config none.yaml": 1, "--run": 1, "--config tool.yaml --run --unsigned": 1} {
 		if a, err := asks(t, ask+" "+args); codeOf(err) != code {
 			t.Errorf("%s: %+v, %v, want exit code %d", args, a, err, code)
@@ -267,9 +267,10 @@ func TestBeginningIsLost(t *testing.T) {
 
 // From a measurement to a candidate on trial: due, a worse candidate that is not published, a good one, and a person is waited for.
 func TestWatchRuns(t *testing.T) {
+	t.Parallel()
 	config := strings.Replace(drillYAML, `by_tool: "off"`, "by_tool: leave-one-out", 1) + "watch: {new_tools: 1}\n"
 	poor := config + "guard: \"off\"\nexclude: [\"*.b*\", \"*.c*\", \"*.e*\", \"*.f*\", \"*.h*\", \"*.i*\", \"*.k*\", \"*.m*\", \"*.p*\", \"*.r*\", \"*.sh*\", \"*.sl*\", \"*.sp*\", \"*.st*\", \"*.z*\"]\n" // skewness alone
-	bench(t, "train.yaml", config, "poor.yaml", poor)
+	dir := bench(t, "train.yaml", config, "poor.yaml", poor)
 	p := newPlant(t)
 	form, err := window.NewForm(signal.GunDrill(), window.DefaultSpec, signal.FeatureSpec{}, nil)
 	if err != nil {
@@ -290,7 +291,7 @@ func TestWatchRuns(t *testing.T) {
 	tools := slices.Sorted(maps.Keys(ends))
 	do := func(code int, args string, says ...string) string {
 		t.Helper()
-		out, log, err := trainer(t, args+" --kafka "+p.addr)
+		out, log, err := dir.trainer(t, args+" --kafka "+p.addr)
 		for _, want := range says {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", args, want, out)
@@ -302,11 +303,11 @@ func TestWatchRuns(t *testing.T) {
 		return out
 	}
 	measured(t, cfg, time.Now().Add(-time.Hour), ends, tools[:3]...)
-	if _, _, err := trainer(t, "keys new --out anna"); err != nil {
+	if _, _, err := dir.trainer(t, "keys new --out anna"); err != nil {
 		t.Fatal(err)
 	}
 	do(0, "fit --quiet --config train.yaml --labels all --model old.flank")
-	old, err := model.Load("old.flank")
+	old, err := model.Load(dir.path("old.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,11 +340,11 @@ func TestWatchRuns(t *testing.T) {
 
 	killed := 0
 	for _, seen := range []string{"good.checkpoint", "good.flank", "good.watch.json"} { // killed when it is there
-		if _, err := os.Stat(seen); err == nil {
+		if _, err := os.Stat(dir.path(seen)); err == nil {
 			continue
 		}
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestArchiveChild$")
-		cmd.Env = append(os.Environ(), archiveChild+"="+good+"--run --config train.yaml --kafka "+p.addr)
+		cmd.Env = append(os.Environ(), archiveChild+"="+strings.Join(dir.words(good+"--run --config train.yaml --kafka "+p.addr), " "))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +355,7 @@ func TestWatchRuns(t *testing.T) {
 			case <-ended: // before
 				running = false
 			case <-time.After(time.Millisecond):
-				if _, err := os.Stat(seen); err == nil {
+				if _, err := os.Stat(dir.path(seen)); err == nil {
 					_ = cmd.Process.Kill() // it may have ended
 					<-ended
 					running, killed = false, killed+1
@@ -364,11 +365,11 @@ func TestWatchRuns(t *testing.T) {
 	}
 	says := do(0, good+"--run --config train.yaml")
 	t.Logf("killed %d times, then:\n%s", killed, says)
-	next, err := model.Load("good.flank")
+	next, err := model.Load(dir.path("good.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("good.report.html")
+	page, err := os.ReadFile(dir.path("good.report.html"))
 	if err != nil || !strings.Contains(string(page), "Compared with the champion") {
 		t.Errorf("the card does not compare: %v", err)
 	}
