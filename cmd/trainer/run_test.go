@@ -103,7 +103,7 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 // A file follows a flag that takes one, or has the ending of one.
 var (
 	takesFile = regexp.MustCompile(`^--(config|data|table|model|out|key|public-key|plot|metrics-file|kafka-config)$`)
-	isFile    = regexp.MustCompile(`^[^-].*\.(yaml|csv|parquet|arrow|flank|npz|txt|wav|gz)$`)
+	isFile    = regexp.MustCompile(`^[^-].*\.(yaml|csv|parquet|arrow|flank|npz|txt|wav|gz|key|pub)$`)
 )
 
 // words returns the arguments of a command with files of the folder. Where a command would write into the working directory,
@@ -115,7 +115,7 @@ func (dir folder) words(args string) []string {
 			words[i] = string(dir) + "/" + w
 		}
 	}
-	for command, flag := range map[string]string{"fit": "--model model.flank", "init": "--out .", "search": "--out search.json"} {
+	for command, flag := range map[string]string{"fit": "--model model.flank", "init": "--out .", "keys": "--out flank", "search": "--out search.json"} {
 		if name, file, _ := strings.Cut(flag, " "); len(words) > 1 && words[0] == command && !slices.Contains(words, name) {
 			words = append(words, name, string(dir)+"/"+file)
 		}
