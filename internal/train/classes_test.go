@@ -46,10 +46,7 @@ func classifierOf(t *testing.T, j Job) []byte {
 // A model of three classes tells them apart on tools that it never saw, and model
 // and report say so of each.
 func TestThreeClasses(t *testing.T) {
-	m, r, err := Run(t.Context(), threeJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, r := threeModel(t)
 	names := []string{"healthy", "worn", "broken"}
 	if !slices.Equal(m.ClassNames(), names) || !slices.Equal(r.Classes, names) || m.Classifier.Classes() != 3 || len(m.Classifier.Costs()) != 3 {
 		t.Errorf("model of %q, report of %q", m.ClassNames(), r.Classes)
@@ -164,7 +161,7 @@ func TestNamesOfClassesDoNotCount(t *testing.T) {
 func TestTwoNamedClassesAreTheTwo(t *testing.T) {
 	result := func(rule wear.Rule) ([]byte, []byte, string, string) {
 		j := latheJob(t)
-		j.Config.Label = rule
+		j.Config.Label, j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = rule, 10, 5
 		var log bytes.Buffer
 		j.Log = zerolog.New(&log)
 		m, r, err := Run(t.Context(), j)

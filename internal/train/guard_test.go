@@ -65,22 +65,50 @@ func guardedJob(t *testing.T) Job {
 	return j
 }
 
-var guardedOnce struct {
+// trained is what a job trains, once for all tests, so none may change it.
+type trained struct {
 	sync.Once
-	m   *model.Model
-	r   *card.Report
-	err error
+	m        *model.Model
+	r        *card.Report
+	err      error
+	progress []progress
 }
 
-// guardedModel is what guardedJob trains. It is trained once, so no test may change it.
-func guardedModel(t *testing.T) (*model.Model, *card.Report) {
+type progress struct {
+	phase       string
+	done, total int
+}
+
+var guardedOnce, latheOnce, threeOnce trained
+
+func (o *trained) of(t *testing.T, job func(*testing.T) Job) (*model.Model, *card.Report) {
 	t.Helper()
-	o := &guardedOnce
-	o.Do(func() { o.m, o.r, o.err = Run(context.Background(), guardedJob(t)) })
+	o.Do(func() {
+		j := job(t)
+		j.Progress = func(phase string, done, total int) {
+			o.progress = append(o.progress, progress{phase, done, total})
+		}
+		o.m, o.r, o.err = Run(context.Background(), j)
+	})
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
 	return o.m, o.r
+}
+
+func guardedModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return guardedOnce.of(t, guardedJob)
+}
+
+func latheModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return latheOnce.of(t, func(t *testing.T) Job { return latheJob(t) })
+}
+
+func threeModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return threeOnce.of(t, func(t *testing.T) Job { return threeJob(t) })
 }
 
 // Where a guard bounds the network, a sensor that is dead does what a missing one does, one that is stuck nearly so, and neither

@@ -58,6 +58,7 @@ func TestSettingsAlone(t *testing.T) {
 		j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn"}}}
 		j.Config.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
 		j.Config.Evaluate = Evaluate{ByTool: "leave-one-out"}
+		j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = 30, 10
 		_, r, err := Run(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
