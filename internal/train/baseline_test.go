@@ -16,6 +16,7 @@ import (
 
 // A report compares the model with simpler methods on the same windows of the same tools.
 func TestReportHasBaselines(t *testing.T) {
+	t.Parallel()
 	var phases []string
 	_, r := latheModel(t)
 	for _, p := range latheOnce.progress {
@@ -54,6 +55,7 @@ func TestReportHasBaselines(t *testing.T) {
 
 // Of several classes, all but healthy are one.
 func TestBaselinesOfThreeClasses(t *testing.T) {
+	t.Parallel()
 	_, r := threeModel(t)
 	for _, b := range r.Baselines {
 		if len(b.Pooled.Confusion) != 2 || b.Pooled.Positive != r.Faulty.Positive || math.Abs(float64(b.Ahead-(r.Faulty.GMean-b.Pooled.GMean))) > 1e-12 {

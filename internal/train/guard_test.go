@@ -114,6 +114,7 @@ func threeModel(t *testing.T) (*model.Model, *card.Report) {
 // Where a guard bounds the network, a sensor that is dead does what a missing one does, one that is stuck nearly so, and neither
 // loses an alarm: in the report's trials, and in a judge of windows, which says of which channels it is.
 func TestFailedSensorsAbstain(t *testing.T) {
+	t.Parallel()
 	m, r := guardedModel(t)
 	if m.Classifier.Guard() == nil {
 		t.Fatal(r.Summary())
@@ -253,6 +254,7 @@ func TestMendingOfAGain(t *testing.T) {
 // A step in the gain of a sensor is taken out of its features, by the power that each has, also across a restart; the verdict has it,
 // and a new tool begins without it. A window that stands alone knows no step.
 func TestStepOfAGain(t *testing.T) {
+	t.Parallel()
 	j := guardedJob(t)
 	j.Config.Guard, j.Config.Reference.Mode = classify.GuardVoteAndGains, model.ReferenceLog
 	m, r, err := Run(t.Context(), j)
@@ -316,6 +318,7 @@ func TestStepOfAGain(t *testing.T) {
 
 // Of three worn tools each network that judges one held out has two to learn from, and no guard; the report says so.
 func TestGuardOfThreeWornTools(t *testing.T) {
+	t.Parallel()
 	j := guardedJob(t)
 	j.Config.Label.VBMaxUM = 395
 	m, r, err := Run(t.Context(), j)

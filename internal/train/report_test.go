@@ -49,6 +49,7 @@ func TestLengthIsSaid(t *testing.T) {
 // The verdict of a training rests on the tools held out: their alarms, the wear then and
 // the hours of their windows.
 func TestVerdictOfATraining(t *testing.T) {
+	t.Parallel()
 	_, r := latheModel(t)
 	a := r.Alarms
 	if r.Verdict == nil || r.Verdict.Level != card.Shadow || a == nil || len(a.Tools) != 5 || a.Worn != 4 || a.LimitUM != 300 {

@@ -13,6 +13,7 @@ import (
 // their tools: the networks of the training report, to the last bit. Others are scored
 // by the model itself.
 func TestScore(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	m, r := latheModel(t)
 	e := Exam{Model: m, Inputs: latheJob(t).Inputs, Join: j.Config.Join, Alarm: alarm.Default}

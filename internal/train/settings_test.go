@@ -43,6 +43,7 @@ func settingsTable(lives, tells, senses bool) *table.Table {
 
 // The card says what settings reach without sensors, and warns if sensors add nothing that shows.
 func TestSettingsAlone(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		table       *table.Table
 		warns       bool

@@ -47,6 +47,7 @@ func cardText(t *testing.T, r *card.Report) string {
 // Run makes a model that judges the recording as its labels say, and a report
 // of the agreed form.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	m, r := latheModel(t)
 	dir := t.TempDir()
@@ -165,6 +166,7 @@ func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (rig
 // Equal jobs give equal models and reports, byte for byte, for any number
 // of workers.
 func TestEqualJobsGiveEqualBytes(t *testing.T) {
+	t.Parallel()
 	result := func(j Job, workers int, seed uint64) []byte {
 		j.Workers, j.Config.Seed = workers, seed
 		m, r, err := Run(t.Context(), j)
@@ -200,6 +202,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 
 // Data that the scores cannot rest on make a model nevertheless, with words.
 func TestScoresThatDataCannotGive(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		why   string
 		tools []life
@@ -361,6 +364,7 @@ func TestRunComplains(t *testing.T) {
 }
 
 func TestRunStops(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"reading recordings", "scoring on tools held out", "scoring on a random split", "training the model"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		j := latheJob(t)
@@ -378,6 +382,7 @@ func TestRunStops(t *testing.T) {
 
 // Each phase of a training comes once, goes up, and ends at its total, so that no work is without progress.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	latheModel(t)
 	var phases []string
 	at, end := 0.0, 0.0
