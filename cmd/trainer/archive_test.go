@@ -20,7 +20,8 @@ import (
 
 // The archive of features teaches what the features on Kafka teach, byte for byte, also when Kafka has forgotten them.
 func TestFitArchive(t *testing.T) {
-	bench(t, "drill.yaml", drillYAML)
+	t.Parallel()
+	dir := bench(t, "drill.yaml", drillYAML)
 	p := newPlant(t)
 	var wear []string
 	tools := sim.Tools(1, 20*time.Second)
@@ -28,20 +29,20 @@ func TestFitArchive(t *testing.T) {
 		wear = append(wear, drilled(t, machine, tools[2*i:2*i+2], envelope.Gateway, func(_ uint64, _, f bus.Message) { p.send(t, f) })...)
 	}
 	p.send(t, envelope.Event(bus.TopicFeatures, "answer", "acme/raw", event.FetchedType, shift, []byte("{}")))
-	writeWear(t, "wear.csv", wear)
-	out, _, err := trainer(t, "archive --quiet --out kept --kafka "+p.addr)
+	dir.writeWear(t, "wear.csv", wear)
+	out, _, err := dir.trainer(t, "archive --quiet --out kept --kafka "+p.addr)
 	if err != nil || !strings.Contains(out, "left out  1 messages: answers to commands") || !strings.Contains(out, "results   0 rows") && strings.Contains(out, "results") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if _, _, err := trainer(t, "fit --quiet --config drill.yaml --wear wear.csv --model kafka.flank --from features --kafka "+p.addr); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config drill.yaml --wear wear.csv --model kafka.flank --from features --kafka "+p.addr); err != nil {
 		t.Fatal(err)
 	}
 	fit := "fit --quiet --config drill.yaml --wear wear.csv --model kept.flank --table "
-	if _, _, err := trainer(t, fit+"kept/features/**/*.parquet"); err != nil {
+	if _, _, err := dir.trainer(t, fit+"kept/features/**/*.parquet"); err != nil {
 		t.Fatal(err)
 	}
-	want, wantFrom := bare(t, "kafka.flank")
-	got, from := bare(t, "kept.flank")
+	want, wantFrom := dir.bare(t, "kafka.flank")
+	got, from := dir.bare(t, "kept.flank")
 	if !bytes.Equal(got, want) || from.SHA256 != wantFrom.SHA256 || from.Windows != wantFrom.Windows {
 		t.Errorf("another model: of %s, want %s", from, wantFrom)
 	}
@@ -49,19 +50,19 @@ func TestFitArchive(t *testing.T) {
 		"labels check --config drill.yaml --wear wear.csv --table kept/features/**/machine=acme%2Fraw/**/*.parquet": "windows  58 of 2 tools",
 		"evaluate --quiet --model kept.flank --wear wear.csv --table kept/features/**/*.parquet":                    "G-mean",
 	} {
-		if out, log, err := trainer(t, args); err != nil || !strings.Contains(out, says) {
+		if out, log, err := dir.trainer(t, args); err != nil || !strings.Contains(out, says) {
 			t.Errorf("%s: %v\n%s%s", args, err, out, log)
 		}
 	}
-	all, err := filepath.Glob("kept/features/*/*/*.parquet")
+	all, err := filepath.Glob(dir.path("kept/features/*/*/*.parquet"))
 	if err != nil || len(all) < 2 {
 		t.Fatalf("%q, %v", all, err)
 	}
-	whole, err := os.ReadFile(all[0])
+	whole, err := os.ReadFile(dir.path(all[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("cut.parquet", whole[:len(whole)/2], 0o600); err != nil {
+	if err := os.WriteFile(dir.path("cut.parquet"), whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -77,7 +78,7 @@ func TestFitArchive(t *testing.T) {
 		"archive --out kept --layout no.yaml --kafka " + p.addr: "no.yaml",
 		"archive --kafka " + p.addr:                             "--out",
 	} {
-		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
@@ -109,14 +110,15 @@ func TestArchiveChild(t *testing.T) {
 
 // The program, killed as it writes and started again, leaves the bytes of a run that was not.
 func TestArchiveProgramKilled(t *testing.T) {
-	bench(t, "drill.yaml", drillYAML)
+	t.Parallel()
+	dir := bench(t, "drill.yaml", drillYAML)
 	p := newPlant(t)
 	for _, machine := range []string{"acme/a", "acme/b", "acme/c"} {
 		drilled(t, machine, sim.Tools(1, 10*time.Second)[:1], envelope.Gateway, func(_ uint64, _, f bus.Message) { p.send(t, f) })
 	}
-	start := func(dir string) *exec.Cmd {
+	start := func(to string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestArchiveChild$")
-		cmd.Env = append(os.Environ(), archiveChild+"=archive --quiet --out "+dir+" --kafka "+p.addr)
+		cmd.Env = append(os.Environ(), archiveChild+"="+strings.Join(dir.words("archive --quiet --out "+to+" --kafka "+p.addr), " "))
 		return cmd
 	}
 	for files := range 3 { // it is killed when it has so many
@@ -127,7 +129,7 @@ func TestArchiveProgramKilled(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		for running := true; running; {
-			there, _ := filepath.Glob("killed/features/*/*/*.parquet")
+			there, _ := filepath.Glob(dir.path("killed/features/*/*/*.parquet"))
 			select {
 			case <-ended: // before
 				running = false
@@ -140,12 +142,12 @@ func TestArchiveProgramKilled(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"killed", "whole"} {
-		if text, err := start(dir).CombinedOutput(); err != nil {
+	for _, to := range []string{"killed", "whole"} {
+		if text, err := start(to).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 	}
-	if got, want := bytesOf(t, "killed"), bytesOf(t, "whole"); !maps.Equal(got, want) || len(got) < 3 {
+	if got, want := bytesOf(t, dir.path("killed")), bytesOf(t, dir.path("whole")); !maps.Equal(got, want) || len(got) < 3 {
 		t.Errorf("%d files, want the %d of a run that was not killed", len(got), len(want))
 	}
 }

@@ -83,6 +83,12 @@ func scanTable(path string) error {
 func TestMain(m *testing.M) {
 	kind := os.Getenv("FLANK_BOMB")
 	if kind == "" {
+		for key, value := range map[string]string{"USER": "kim", "COLUMNS": "100"} {
+			if err := os.Setenv(key, value); err != nil {
+				panic(err)
+			}
+		}
+		lookFor = time.Minute
 		os.Exit(m.Run())
 	}
 	for _, path := range os.Args[1:] {

@@ -41,7 +41,7 @@ func classTable(prefix string, named bool) string {
 // Every command works on three classes, from tables of every format, in memory
 // and on disk, and classes by name are those by number.
 func TestThreeClasses(t *testing.T) {
-	bench(t, "train.yaml", threeYAML, "named.csv", classTable("T", true), "numbered.csv", classTable("T", false), "new.csv", classTable("N", true))
+	here(t, "train.yaml", threeYAML, "named.csv", classTable("T", true), "numbered.csv", classTable("T", false), "new.csv", classTable("N", true))
 	all, err := table.Load("named.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +113,12 @@ func TestThreeClasses(t *testing.T) {
 
 // A recording has three classes by limits of its wear.
 func TestThreeClassesByWear(t *testing.T) {
-	bench(t, "train.yaml", strings.Replace(classesYAML, "  vb_max_um: 300\n", "  classes:\n    - name: healthy\n    - {name: worn, vb_max_um: 150}\n    - {name: faulty, vb_max_um: 300}\n", 1))
-	if out, log, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv"); err != nil || !strings.Contains(log, "28 healthy of 4, 44 worn of 4, 32 faulty of 4") {
+	t.Parallel()
+	dir := bench(t, "train.yaml", strings.Replace(classesYAML, "  vb_max_um: 300\n", "  classes:\n    - name: healthy\n    - {name: worn, vb_max_um: 150}\n    - {name: faulty, vb_max_um: 300}\n", 1))
+	if out, log, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv"); err != nil || !strings.Contains(log, "28 healthy of 4, 44 worn of 4, 32 faulty of 4") {
 		t.Errorf("%v\n%s%s", err, out, log)
 	}
-	out, _, err := trainer(t, "inspect model.flank")
+	out, _, err := dir.trainer(t, "inspect model.flank")
 	if err != nil || !strings.Contains(out, "label       worn if maximum flank wear ≥ 150 µm; faulty if maximum flank wear ≥ 300 µm\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -125,8 +126,9 @@ func TestThreeClassesByWear(t *testing.T) {
 
 // What is wrong with classes is named with file and line, or row, and remedy.
 func TestErrorsOfClasses(t *testing.T) {
-	bench(t, "t.csv", classTable("T", true))
-	if _, log, err := trainer(t, "fit --quiet --config train.yaml --table t.csv"); err != nil || !strings.Contains(log, "healthy") { // worn and broken are faulty
+	t.Parallel()
+	dir := bench(t, "t.csv", classTable("T", true))
+	if _, log, err := dir.trainer(t, "fit --quiet --config train.yaml --table t.csv"); err != nil || !strings.Contains(log, "healthy") { // worn and broken are faulty
 		t.Errorf("%v\n%s", err, log)
 	}
 	for rule, want := range map[string]string{
@@ -138,10 +140,10 @@ func TestErrorsOfClasses(t *testing.T) {
 		"  classes: [{name: healthy}, {name: worn}]\n":                                                    "train: t: row 25: class \"broken\" is none of healthy, worn: name the classes of the table in train.yaml",
 		"  classes: [{name: healthy}, {name: worn}, {name: broken}, {name: gone}]\n":                      "none of 128 windows with a label is gone",
 	} {
-		if err := os.WriteFile("train.yaml", []byte(strings.Replace(trainYAML, "  vb_max_um: 300\n", rule, 1)), 0o600); err != nil {
+		if err := os.WriteFile(dir.path("train.yaml"), []byte(strings.Replace(trainYAML, "  vb_max_um: 300\n", rule, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := trainer(t, "fit --quiet --config train.yaml --table t.csv"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --table t.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s=> %v, want %s", rule, err, want)
 		}
 	}

@@ -31,23 +31,24 @@ func asTable(prefix string) string {
 // A table of the same windows gives the same network as the recording, in every
 // format, and the model judges both alike.
 func TestTablesAndRecordingsAgree(t *testing.T) {
-	bench(t, "train.yaml", unscored, "tools-table.csv", asTable("T"))
-	all, err := table.Load("tools-table.csv")
+	t.Parallel()
+	dir := bench(t, "train.yaml", unscored, "tools-table.csv", asTable("T"))
+	all, err := table.Load(dir.path("tools-table.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"t.parquet", "t.arrow"} {
-		if err := all.Save(name); err != nil {
+		if err := all.Save(dir.path(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var evaluations []string
 	for i, data := range []string{"--data tools.csv", "--table tools-table.csv", "--table t.parquet", "--table t.arrow"} {
 		path := fmt.Sprintf("m%d.flank", i)
-		if _, _, err := trainer(t, "fit --quiet --config train.yaml --model "+path+" "+data); err != nil {
+		if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --model "+path+" "+data); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		out, _, err := trainer(t, "evaluate --quiet --format json --config train.yaml --model "+path+" "+data)
+		out, _, err := dir.trainer(t, "evaluate --quiet --format json --config train.yaml --model "+path+" "+data)
 		if err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
@@ -67,15 +68,16 @@ func TestTablesAndRecordingsAgree(t *testing.T) {
 
 // A table needs no configuration.
 func TestFitTableAlone(t *testing.T) {
-	bench(t, "t.csv", asTable("T"))
-	out, progress, err := trainer(t, "fit --quiet --table t.csv")
+	t.Parallel()
+	dir := bench(t, "t.csv", asTable("T"))
+	out, progress, err := dir.trainer(t, "fit --quiet --table t.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out, "120 windows cut, 80 used, 40 make the references") || !strings.Contains(progress, "80 windows of 4 tools: 48 healthy, 32 faulty, 1 to 1.5 healthy; 4 tools have some") {
 		t.Errorf("%s%s", out, progress)
 	}
-	out, _, err = trainer(t, "inspect model.flank --format json")
+	out, _, err = dir.trainer(t, "inspect model.flank --format json")
 	var is struct{ Features []string }
 	if err != nil || json.Unmarshal([]byte(out), &is) != nil || !slices.Equal(is.Features, []string{"rms", "power"}) {
 		t.Errorf("%v\n%s", err, out)
@@ -83,21 +85,22 @@ func TestFitTableAlone(t *testing.T) {
 }
 
 func TestEvaluate(t *testing.T) {
-	bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := trainer(t, "evaluate --model m.flank --config train.yaml --data tools.csv")
+	out, _, err := dir.trainer(t, "evaluate --model m.flank --config train.yaml --data tools.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	into(t, "e.json", "evaluate --model m.flank --config train.yaml --data tools.csv --format json")
+	dir.into(t, "e.json", "evaluate --model m.flank --config train.yaml --data tools.csv --format json")
 	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "\nall 104 windows, with 95 % intervals: G-mean ", " over 4 tools\n", "had none been unknown", "note: the model was trained on tools: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	text, err := os.ReadFile("e.json")
+	text, err := os.ReadFile(dir.path("e.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +114,7 @@ func TestEvaluate(t *testing.T) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Load("m.flank")
+	m, err := model.Load(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,36 +122,37 @@ func TestEvaluate(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	// The other table names other tools and is another file, but its features are a copy.
-	out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv")
+	out, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv")
 	if err != nil || !strings.Contains(out, "note: the model was trained on these tools, under these names or others: N1 (T1 in training), N2 (T2 in training), N3 (T3 in training) and N4 (T4 in training): their figures") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
+	if _, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
 		t.Error(err)
 	}
-	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm threshold=1.5"); err == nil || !strings.Contains(err.Error(), "threshold is 1.5") {
+	if _, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm threshold=1.5"); err == nil || !strings.Contains(err.Error(), "threshold is 1.5") {
 		t.Error(err)
 	}
 	for _, rule := range []string{"monitor", "k=2,n=3,on_hold=1s", "k=2,latch=false"} {
-		if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm "+rule); err == nil || !strings.Contains(err.Error(), "name k, n and threshold only") {
+		if _, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm "+rule); err == nil || !strings.Contains(err.Error(), "name k, n and threshold only") {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
-	if out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=2,n=3,threshold=0.9"); err != nil || !strings.Contains(out, "alarms   at 2 of 3 windows with a score of 0.9 or more: ") {
+	if out, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=2,n=3,threshold=0.9"); err != nil || !strings.Contains(out, "alarms   at 2 of 3 windows with a score of 0.9 or more: ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
 func TestCosts(t *testing.T) {
-	bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", unscored, "new.csv", asTable("N"))
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
 	for args, on := range map[string]string{
 		"costs --model m.flank":                         "windows of training (posteriors: training)",
 		"costs --quiet --model m.flank --table new.csv": "104 labelled windows, 32 faulty",
 	} {
-		out, _, err := trainer(t, args)
+		out, _, err := dir.trainer(t, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +161,7 @@ func TestCosts(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", args, want, out)
 			}
 		}
-		out, _, err = trainer(t, args+" --format json")
+		out, _, err = dir.trainer(t, args+" --format json")
 		var s struct {
 			Landscape struct {
 				GMean []float64 `json:"gmean"`
@@ -171,8 +175,9 @@ func TestCosts(t *testing.T) {
 }
 
 func TestExport(t *testing.T) {
-	bench(t, "train.yaml", unscored)
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", unscored)
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
 	for args, path := range map[string]string{
@@ -181,8 +186,8 @@ func TestExport(t *testing.T) {
 		"export safetensors m.flank --out x.bin": "x.bin",
 		"export onnx m.flank --out graph.o":      "graph.o",
 	} {
-		out, _, err := trainer(t, args)
-		if info, statErr := os.Stat(path); err != nil || statErr != nil || info.Size() < 500 || !strings.HasPrefix(out, path+": ecs-dbn-") {
+		out, _, err := dir.trainer(t, args)
+		if info, statErr := os.Stat(dir.path(path)); err != nil || statErr != nil || info.Size() < 500 || !strings.HasPrefix(out, path+": ecs-dbn-") {
 			t.Errorf("%s: %v, %v: %s", args, err, statErr, out)
 		}
 	}
@@ -190,7 +195,7 @@ func TestExport(t *testing.T) {
 		"export onnx m.flank --out gone/m.onnx": "--out gone/m.onnx",
 		"export pmml m.flank":                   `must be one of "onnx","safetensors"`,
 	} {
-		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -199,9 +204,10 @@ func TestExport(t *testing.T) {
 // A search reports what to expect of its choice, and what the choice was made by. A
 // search that was cut off goes on to the same report.
 func TestSearch(t *testing.T) {
-	bench(t)
+	t.Parallel()
+	dir := bench(t)
 	const args = "search --config train.yaml --data tools.csv --trials 3 --quiet"
-	out, _, err := trainer(t, args)
+	out, _, err := dir.trainer(t, args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +216,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	text, err := os.ReadFile("search.json")
+	text, err := os.ReadFile(dir.path("search.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,19 +227,18 @@ func TestSearch(t *testing.T) {
 	if err := json.Unmarshal(text, &r); err != nil || len(r.Trials) != 3 || r.Trials[0].Picked+r.Trials[1].Picked+r.Trials[2].Picked != 4 || r.Nested.Rows != 104 {
 		t.Errorf("%v: %s", err, text)
 	}
-	if _, err := os.Stat("search.checkpoint"); err == nil {
+	if _, err := os.Stat(dir.path("search.checkpoint")); err == nil {
 		t.Error("the checkpoint is left behind")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	var first, errs strings.Builder
-	if err := run(ctx, strings.Fields(args+" --out again.json"), &first, &errs); err != nil && !strings.Contains(err.Error(), "goes on with what is in again.checkpoint") {
+	if _, _, err := dir.run(ctx, args+" --out again.json"); err != nil && !strings.Contains(err.Error(), "goes on with what is in again.checkpoint") {
 		t.Error(err)
 	}
-	if _, _, err := trainer(t, args+" --out again.json"); err != nil {
+	if _, _, err := dir.trainer(t, args+" --out again.json"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := os.ReadFile("again.json"); err != nil || string(again) != string(text) {
+	if again, err := os.ReadFile(dir.path("again.json")); err != nil || string(again) != string(text) {
 		t.Errorf("a search that was cut off ends otherwise: %v\n%s", err, again)
 	}
 }
@@ -260,19 +265,20 @@ func strangers(seed uint64) string {
 // The evaluation of tools that the model has not seen: the verdict first, tools as people
 // count, two lines where windows are unknown, and no hours that no one knows.
 func TestEvaluationText(t *testing.T) {
-	bench(t, "train.yaml", strings.Replace(unscored, "network:", "unknown: {error_rate: 0.2, novelty: 0.02}\nnetwork:", 1), "new.csv", strangers(7))
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", strings.Replace(unscored, "network:", "unknown: {error_rate: 0.2, novelty: 0.02}\nnetwork:", 1), "new.csv", strangers(7))
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table new.csv")
+	out, _, err := dir.trainer(t, "evaluate --quiet --model m.flank --table new.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	into(t, "e.json", "evaluate --quiet --model m.flank --table new.csv --format json")
+	dir.into(t, "e.json", "evaluate --quiet --model m.flank --table new.csv --format json")
 	_, out, _ = strings.Cut(out, "\nmodel ") // the verdict has its own tests
 	_, out, _ = strings.Cut(out, "\n")       // and the id is another one after each change of the trainer
 	golden.Check(t, "evaluation.txt", out)
-	text, err := os.ReadFile("e.json")
+	text, err := os.ReadFile(dir.path("e.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +304,7 @@ func TestEvaluationText(t *testing.T) {
 
 // The error of the wear is measured on these recordings, and not by the trainer.
 func TestEvaluateScoresWearOnTheData(t *testing.T) {
+	t.Parallel()
 	twice := regexp.MustCompile(`(?m),([0-9.]+)$`).ReplaceAllStringFunc(strangers(7), func(s string) string {
 		um, err := strconv.ParseFloat(s[1:], 64)
 		if err != nil {
@@ -307,12 +314,12 @@ func TestEvaluateScoresWearOnTheData(t *testing.T) {
 	})
 	bare := strings.ReplaceAll(regexp.MustCompile(`(?m),[0-9.]+$`).ReplaceAllString(strangers(7), ""), ",vb_max_um", "")
 	bare = strings.Replace(strings.ReplaceAll(bare, "\nX", "\n1,X"), "tool", "class,tool", 1)
-	bench(t, "train.yaml", unscored, "new.csv", strangers(7), "more.csv", twice, "bare.csv", strings.Replace(bare, "\n1,X", "\n0,X", 20))
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	dir := bench(t, "train.yaml", unscored, "new.csv", strangers(7), "more.csv", twice, "bare.csv", strings.Replace(bare, "\n1,X", "\n0,X", 20))
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
 	off := func(file string) float64 {
-		out, _, err := trainer(t, "evaluate --quiet --format json --model m.flank --table "+file)
+		out, _, err := dir.trainer(t, "evaluate --quiet --format json --model m.flank --table "+file)
 		var e card.Evaluation
 		if err != nil || json.Unmarshal([]byte(out), &e) != nil || e.WearScore == nil {
 			t.Fatalf("%s: %v\n%s", file, err, out)
@@ -322,7 +329,7 @@ func TestEvaluateScoresWearOnTheData(t *testing.T) {
 	if right, wrong := off("new.csv"), off("more.csv"); !(right < 40) || !(wrong > right+60) {
 		t.Errorf("off by %.1f µm, and by %.1f µm where 100 µm more were measured", right, wrong)
 	}
-	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table bare.csv")
+	out, _, err := dir.trainer(t, "evaluate --quiet --model m.flank --table bare.csv")
 	if err != nil || !strings.Contains(out, "wear     is estimated, but not scored: no wear was measured in these data\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -331,15 +338,16 @@ func TestEvaluateScoresWearOnTheData(t *testing.T) {
 // Recordings need no configuration, because the model knows how to read them, and a layout
 // file only if their columns have other names.
 func TestEvaluateWithoutConfig(t *testing.T) {
+	t.Parallel()
 	renamed := strings.Replace(recording(), "tool,rms,power,vb", "id,level,power,wear", 1)
 	const layout = "name: other\nrecording: {tool: id, vb_max_um: wear}\nchannels:\n  - {name: rms, from: level, kind: feature, rate: 1}\n"
-	bench(t, "train.yaml", unscored, "renamed.csv", renamed, "other.yaml", layout,
+	dir := bench(t, "train.yaml", unscored, "renamed.csv", renamed, "other.yaml", layout,
 		"fits.yaml", layout+"  - {name: power, kind: feature, rate: 1}\n")
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
 	figures := func(args string) string {
-		out, _, err := trainer(t, "evaluate --quiet --format json --model m.flank "+args)
+		out, _, err := dir.trainer(t, "evaluate --quiet --format json --model m.flank "+args)
 		var e struct{ Pooled, Windows, Alarms json.RawMessage }
 		if err != nil || json.Unmarshal([]byte(out), &e) != nil {
 			t.Fatalf("%s: %v\n%s", args, err, out)
@@ -360,7 +368,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		"--layout no.yaml --data tools.csv":      "no.yaml",
 		"--quiet --data tools.csv --table t.csv": "not from both at once",
 	} {
-		if _, _, err := trainer(t, "evaluate --model m.flank "+args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, "evaluate --model m.flank "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v lacks %q", args, err, want)
 		}
 	}
@@ -369,22 +377,23 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 // Recordings whose labels are in a wear file need no column of labels, although those that
 // the model was trained on had one.
 func TestEvaluateWithWearFile(t *testing.T) {
+	t.Parallel()
 	n := -1
 	timed := "time," + regexp.MustCompile(`(?m)^T`).ReplaceAllStringFunc(recording(), func(string) string {
 		n++
 		return fmt.Sprintf("2026-11-02T06:%02d:%02dZ,T", n/60, n%60)
 	})
-	bench(t, "train.yaml", unscored, "layout.yaml", layoutYAML+"  time: time\n", "timed.csv", timed,
+	dir := bench(t, "train.yaml", unscored, "layout.yaml", layoutYAML+"  time: time\n", "timed.csv", timed,
 		"unlabelled.csv", regexp.MustCompile(`(?m),[^,\n]*$`).ReplaceAllString(timed, ""),
 		"wear.csv", "time,tool,vb_max_um\n2026-11-02T06:00:00Z,T1,0\n2026-11-02T06:00:29Z,T1,406\n")
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data timed.csv --model m.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data timed.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv --wear wear.csv")
+	out, _, err := dir.trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv --wear wear.csv")
 	if err != nil || !strings.Contains(out, "120 windows cut, 26 used, 16 make the references of their tools, 78 without label") || !strings.Contains(out, "26 windows of 1 tools: 18 healthy, 8 faulty") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv"); err == nil || !strings.Contains(err.Error(), "no column \"vb\"") {
+	if _, _, err = dir.trainer(t, "evaluate --quiet --model m.flank --data unlabelled.csv"); err == nil || !strings.Contains(err.Error(), "no column \"vb\"") {
 		t.Errorf("without the labels: %v", err)
 	}
 }
@@ -392,6 +401,7 @@ func TestEvaluateWithWearFile(t *testing.T) {
 // Hours are counted where the length of a row is known: by the flag, by a column, by the
 // configuration that the model was trained with, or by the one at hand.
 func TestHoursOfTables(t *testing.T) {
+	t.Parallel()
 	started := "start," + strings.TrimPrefix(strangers(7), "")
 	var n int
 	started = regexp.MustCompile(`(?m)^X`).ReplaceAllStringFunc(started, func(s string) string {
@@ -399,9 +409,9 @@ func TestHoursOfTables(t *testing.T) {
 		return fmt.Sprintf("2026-11-02T06:%02d:%02dZ,X", n*3/60, n*3%60)
 	})
 	table := "label: {vb_max_um: 300}\nreference: {windows: 4, mode: kind}\nnetwork: {hidden: [4], pretrain: {epochs: 2}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nevaluate: {by_tool: \"off\", random_split: false}\n"
-	bench(t, "t.csv", asTable("T"), "new.csv", strangers(7), "started.csv", started, "said.yaml", table+"window: {length: 2s}\n", "silent.yaml", table)
+	dir := bench(t, "t.csv", asTable("T"), "new.csv", strangers(7), "started.csv", started, "said.yaml", table+"window: {length: 2s}\n", "silent.yaml", table)
 	for _, of := range []string{"said", "silent"} {
-		if _, _, err := trainer(t, "fit --quiet --config "+of+".yaml --table t.csv --model "+of+".flank"); err != nil {
+		if _, _, err := dir.trainer(t, "fit --quiet --config "+of+".yaml --table t.csv --model "+of+".flank"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -413,7 +423,7 @@ func TestHoursOfTables(t *testing.T) {
 		"--model silent.flank --table started.csv":                {"time     rows of 3s, by the column start\n"},
 		"--model silent.flank --table started.csv --window 4s":    {"time     rows of 4s, as the configuration or the flag says, one every 3s by the column start\n"},
 	} {
-		out, _, err := trainer(t, "evaluate --quiet "+args)
+		out, _, err := dir.trainer(t, "evaluate --quiet "+args)
 		for _, w := range want {
 			if err != nil || !strings.Contains(out, w) {
 				t.Errorf("%s: %v, no %q in\n%s", args, err, w, out)
@@ -426,11 +436,11 @@ func TestHoursOfTables(t *testing.T) {
 }
 
 // into writes what the trainer prints to a file.
-func into(t *testing.T, file, args string) {
+func (dir folder) into(t *testing.T, file, args string) {
 	t.Helper()
-	out, _, err := trainer(t, args)
+	out, _, err := dir.trainer(t, args)
 	if err == nil {
-		err = os.WriteFile(file, []byte(out), 0o600)
+		err = os.WriteFile(dir.path(file), []byte(out), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

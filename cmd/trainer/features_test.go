@@ -63,7 +63,7 @@ func press(seed uint64, start int, tools ...string) string {
 	return b.String()
 }
 
-func pressBench(t *testing.T) {
+func pressBench(t *testing.T) folder {
 	t.Helper()
 	const monday = 1_780_000_000
 	wear := "tool,time,vb_max_um,vb_mean_um,state\n"
@@ -77,7 +77,7 @@ func pressBench(t *testing.T) {
 		}
 		wear += fmt.Sprintf("%s,%s,80,40,healthy\n%s,%s,500,250,worn\n", tool, at(0), tool, at(40))
 	}
-	bench(t, "layout.yaml", presses, "train.yaml", pressTraining, "wear.csv", wear,
+	return bench(t, "layout.yaml", presses, "train.yaml", pressTraining, "wear.csv", wear,
 		"one.csv", press(1, monday, "A", "B"), "two.csv", press(2, monday+1000, "C", "D"))
 }
 
@@ -85,14 +85,15 @@ func pressBench(t *testing.T) {
 // table is the model of the recordings, byte for byte, in every format, and with a configuration that says
 // nothing of recordings.
 func TestModelOfATableIsTheModelOfItsRecordings(t *testing.T) {
-	pressBench(t)
+	t.Parallel()
+	dir := pressBench(t)
 	short := strings.Replace(pressTraining, "layout: layout.yaml\nwear: wear.csv\nwindow: {length: 500ms}\nfeatures: {set: [rms, mean, kurtosis, slope]}\n", "", 1)
-	if err := os.WriteFile("short.yaml", []byte(short), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("short.yaml"), []byte(short), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	must := func(args string) string {
 		t.Helper()
-		out, errs, err := trainer(t, args)
+		out, errs, err := dir.trainer(t, args)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", args, err, errs)
 		}
@@ -100,11 +101,11 @@ func TestModelOfATableIsTheModelOfItsRecordings(t *testing.T) {
 	}
 	const data = " --data two.csv one.csv" // not in the order of time
 	must("fit --quiet --config train.yaml --model a.flank" + data)
-	want, err := os.ReadFile("a.flank")
+	want, err := os.ReadFile(dir.path("a.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Load("a.flank")
+	m, err := model.Load(dir.path("a.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestModelOfATableIsTheModelOfItsRecordings(t *testing.T) {
 		must("features --quiet --config train.yaml --out f" + ext + data)
 		config := []string{"train.yaml", "short.yaml", "short.yaml"}[i]
 		must("fit --quiet --config " + config + " --model b.flank --table f" + ext)
-		got, err := os.ReadFile("b.flank")
+		got, err := os.ReadFile(dir.path("b.flank"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func TestModelOfATableIsTheModelOfItsRecordings(t *testing.T) {
 			t.Errorf("%s: evaluated on the table\n%s\non the recordings\n%s", ext, two, one)
 		}
 	}
-	if left, _ := filepath.Glob(".*"); len(left) > 0 {
+	if left, _ := filepath.Glob(dir.path(".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	// Two tables of a recording each are the recordings, too.
@@ -135,19 +136,20 @@ func TestModelOfATableIsTheModelOfItsRecordings(t *testing.T) {
 		must("features --quiet --config train.yaml --out " + name + ".arrow --data " + name + ".csv")
 	}
 	must("fit --quiet --config short.yaml --model c.flank --table two.arrow one.arrow")
-	if got, err := os.ReadFile("c.flank"); err != nil || !bytes.Equal(got, want) {
+	if got, err := os.ReadFile(dir.path("c.flank")); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("another model from two tables: %v", err)
 	}
 }
 
 // The rows say what became of each window, and the columns are as people expect them.
 func TestFeaturesTable(t *testing.T) {
-	pressBench(t)
-	out, _, err := trainer(t, "features --quiet --config train.yaml --data one.csv --out f.parquet")
+	t.Parallel()
+	dir := pressBench(t)
+	out, _, err := dir.trainer(t, "features --quiet --config train.yaml --data one.csv --out f.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := table.Load("f.parquet")
+	all, err := table.Load(dir.path("f.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,17 +171,17 @@ func TestFeaturesTable(t *testing.T) {
 	}
 
 	// Relative to the reference, features of windows that make it, or are not judged, are missing.
-	if _, _, err := trainer(t, "features --quiet --relative --config train.yaml --data one.csv --out r.csv"); err != nil {
+	if _, _, err := dir.trainer(t, "features --quiet --relative --config train.yaml --data one.csv --out r.csv"); err != nil {
 		t.Fatal(err)
 	}
-	relative, err := table.Load("r.csv")
+	relative, err := table.Load(dir.path("r.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := trainer(t, "features --quiet --relative --judged --config train.yaml --data one.csv --out j.arrow"); err != nil {
+	if _, _, err := dir.trainer(t, "features --quiet --relative --judged --config train.yaml --data one.csv --out j.arrow"); err != nil {
 		t.Fatal(err)
 	}
-	judged, err := table.Load("j.arrow")
+	judged, err := table.Load(dir.path("j.arrow"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,46 +227,48 @@ func sameNames(a, b []string) bool {
 
 // A recording without a clock has seconds, and no start of 1970; so does the model of its table.
 func TestFeaturesWithoutAClock(t *testing.T) {
-	bench(t)
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model a.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t)
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model a.flank"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := trainer(t, "features --quiet --config train.yaml --data tools.csv --out f.csv"); err != nil {
+	if _, _, err := dir.trainer(t, "features --quiet --config train.yaml --data tools.csv --out f.csv"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("f.csv")
+	text, err := os.ReadFile(dir.path("f.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "1970") || !strings.Contains(string(text), "local/site/area/line/machine,T1,,,healthy,28,,,tools,2,2,1,learning,,,,,") {
 		t.Errorf("the table is\n%.700s", text)
 	}
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --table f.csv --model b.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --table f.csv --model b.flank"); err != nil {
 		t.Fatal(err)
 	}
-	a, _ := os.ReadFile("a.flank")
-	b, _ := os.ReadFile("b.flank")
+	a, _ := os.ReadFile(dir.path("a.flank"))
+	b, _ := os.ReadFile(dir.path("b.flank"))
 	if len(a) == 0 || !bytes.Equal(a, b) {
 		t.Error("another model than the recording gives")
 	}
 }
 
 func TestFeaturesErrors(t *testing.T) {
-	bench(t, "t.csv", asTable("T"), "off.yaml", strings.Replace(trainYAML, "mode: kind", `mode: "off"`, 1),
+	t.Parallel()
+	dir := bench(t, "t.csv", asTable("T"), "off.yaml", strings.Replace(trainYAML, "mode: kind", `mode: "off"`, 1),
 		"long.yaml", trainYAML+"window: {length: 2s}\n", "other.yaml", strings.Replace(trainYAML, "layout.yaml", "other-layout.yaml", 1),
 		"other-layout.yaml", strings.Replace(layoutYAML, "power", "load", 1), "set.yaml", trainYAML+"features: {version: 1}\n")
 	for _, out := range []string{"f.csv", "r.csv --relative", "j.csv --judged"} {
-		if _, _, err := trainer(t, "features --quiet --config train.yaml --data tools.csv --out "+out); err != nil {
+		if _, _, err := dir.trainer(t, "features --quiet --config train.yaml --data tools.csv --out "+out); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --table t.csv --model table.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --table t.csv --model table.flank"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("newer.csv", []byte("tool,rms\nT1,1\n"), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("newer.csv"), []byte("tool,rms\nT1,1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(table.MetaPath("newer.csv"), []byte(`{"format": 2}`), 0o600); err != nil {
+	if err := os.WriteFile(dir.path(table.MetaPath("newer.csv")), []byte(`{"format": 2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -285,11 +289,11 @@ func TestFeaturesErrors(t *testing.T) {
 		"fit --config train.yaml --table f.csv f.csv --model m.flank":               "are the same table",
 		"evaluate --config train.yaml --model table.flank --table f.csv --ignore [": "is not a pattern",
 	} {
-		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
-	if _, err := os.Stat("x.csv"); err == nil {
+	if _, err := os.Stat(dir.path("x.csv")); err == nil {
 		t.Error("a table was written in spite of an error")
 	}
 }
@@ -297,11 +301,12 @@ func TestFeaturesErrors(t *testing.T) {
 // A table that was changed is one like any other: its own columns are features, the trainer's are not, and
 // columns of text and constant ones do no harm.
 func TestChangedTable(t *testing.T) {
-	bench(t)
-	if _, _, err := trainer(t, "features --quiet --config train.yaml --data tools.csv --out f.csv"); err != nil {
+	t.Parallel()
+	dir := bench(t)
+	if _, _, err := dir.trainer(t, "features --quiet --config train.yaml --data tools.csv --out f.csv"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("f.csv")
+	text, err := os.ReadFile(dir.path("f.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,18 +318,18 @@ func TestChangedTable(t *testing.T) {
 			lines[i] += fmt.Sprintf(",%d.5,Anna,early,7,", i%7)
 		}
 	}
-	if err := os.WriteFile("f.csv", []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("f.csv"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	settings := strings.Replace(unscored, "layout: layout.yaml\n", "", 1)
-	if err := os.WriteFile("plain.yaml", []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("plain.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = trainer(t, "fit --quiet --config plain.yaml --table f.csv --model m.flank")
+	_, _, err = dir.trainer(t, "fit --quiet --config plain.yaml --table f.csv --model m.flank")
 	if err == nil || !strings.Contains(err.Error(), `operator ("Anna"), shift ("early"): leave them out with --ignore 'operator,shift'`) {
 		t.Errorf("text: %v", err)
 	}
-	out, logs, err := trainer(t, "fit --quiet --config plain.yaml --table f.csv --ignore operator,sh* --model m.flank")
+	out, logs, err := dir.trainer(t, "fit --quiet --config plain.yaml --table f.csv --ignore operator,sh* --model m.flank")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +338,7 @@ func TestChangedTable(t *testing.T) {
 			t.Errorf("the log says %q %d times:\n%s", want, strings.Count(logs, want), logs)
 		}
 	}
-	m, err := model.Load("m.flank")
+	m, err := model.Load(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,14 +346,14 @@ func TestChangedTable(t *testing.T) {
 		t.Errorf("features %q of %+v\n%s", got, m.Provenance.Data, out)
 	}
 	// The configuration may say the same.
-	if err := os.WriteFile("plain.yaml", []byte(settings+"ignore: [operator, 'sh*']\n"), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("plain.yaml"), []byte(settings+"ignore: [operator, 'sh*']\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := trainer(t, "fit --quiet --config plain.yaml --table f.csv --model n.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config plain.yaml --table f.csv --model n.flank"); err != nil {
 		t.Fatal(err)
 	}
-	a, _ := os.ReadFile("m.flank")
-	b, _ := os.ReadFile("n.flank")
+	a, _ := os.ReadFile(dir.path("m.flank"))
+	b, _ := os.ReadFile(dir.path("n.flank"))
 	if !bytes.Equal(a, b) {
 		t.Error("ignore: gives another model than --ignore")
 	}
@@ -357,16 +362,17 @@ func TestChangedTable(t *testing.T) {
 // A table keeps the layout that `trainer features` wrote into it, also after rows were changed; --layout says it by
 // hand. A model of a table that says nothing warns of which machines it judges, in the log and on the card.
 func TestLayoutOfATable(t *testing.T) {
-	pressBench(t)
-	ours, _, err := signal.LoadLayout("layout.yaml")
+	t.Parallel()
+	dir := pressBench(t)
+	ours, _, err := signal.LoadLayout(dir.path("layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := trainer(t, "features --quiet --config train.yaml --out whole.csv --data one.csv two.csv"); err != nil {
+	if _, _, err := dir.trainer(t, "features --quiet --config train.yaml --out whole.csv --data one.csv two.csv"); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := os.ReadFile("whole.csv")
-	meta, _ := os.ReadFile(table.MetaPath("whole.csv"))
+	text, _ := os.ReadFile(dir.path("whole.csv"))
+	meta, _ := os.ReadFile(dir.path(table.MetaPath("whole.csv")))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	fewer := strings.Join(append(slices.Clone(lines[:1]), lines[2:]...), "\n")
 	for i := range lines {
@@ -392,23 +398,23 @@ func TestLayoutOfATable(t *testing.T) {
 		"by hand, and a column more":  {more, "", " --layout layout.yaml", true, []string{`"columns":["mine"]`, idle}},
 		"by hand, and it was changed": {fewer, string(meta), " --layout layout.yaml", true, []string{idle}},
 	} {
-		_ = os.Remove(table.MetaPath("f.csv"))
-		if err := os.WriteFile("f.csv", []byte(tc.table), 0o600); err != nil {
+		_ = os.Remove(dir.path(table.MetaPath("f.csv")))
+		if err := os.WriteFile(dir.path("f.csv"), []byte(tc.table), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if tc.meta != "" {
-			if err := os.WriteFile(table.MetaPath("f.csv"), []byte(tc.meta), 0o600); err != nil {
+			if err := os.WriteFile(dir.path(table.MetaPath("f.csv")), []byte(tc.meta), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile("settings.yaml", []byte(settings), 0o600); err != nil {
+		if err := os.WriteFile(dir.path("settings.yaml"), []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, logs, err := trainer(t, "fit --quiet --config settings.yaml --table f.csv --model m.flank"+tc.args)
+		_, logs, err := dir.trainer(t, "fit --quiet --config settings.yaml --table f.csv --model m.flank"+tc.args)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		m, err := model.Load("m.flank")
+		m, err := model.Load(dir.path("m.flank"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +424,7 @@ func TestLayoutOfATable(t *testing.T) {
 		if got := strings.Count(logs, `"level":"warn"`); got != len(tc.warns) {
 			t.Errorf("%s: %d warnings:\n%s", name, got, logs)
 		}
-		report, _ := os.ReadFile("m.report.json")
+		report, _ := os.ReadFile(dir.path("m.report.json"))
 		for _, want := range tc.warns {
 			if !strings.Contains(logs, want) {
 				t.Errorf("%s: no warning %q:\n%s", name, want, logs)
@@ -428,7 +434,7 @@ func TestLayoutOfATable(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := trainer(t, "fit --quiet --layout layout.yaml --data one.csv two.csv --wear wear.csv --model m.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --layout layout.yaml --data one.csv two.csv --wear wear.csv --model m.flank"); err != nil {
 		t.Errorf("recordings with a layout and without a configuration: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 // A model of healthy tools is written with a card and metrics, can be looked into, compared and examined, and has nothing to export.
 func TestFitFirstDay(t *testing.T) {
+	t.Parallel()
 	lines := strings.SplitAfter(recording(), "\n")
 	healthy := lines[:1:1]
 	for _, l := range lines[1:] { // each tool is taken out before it is worn
@@ -17,7 +18,7 @@ func TestFitFirstDay(t *testing.T) {
 			healthy = append(healthy, l)
 		}
 	}
-	bench(t, "train.yaml", unscored, "healthy.csv", strings.Join(healthy, ""))
+	dir := bench(t, "train.yaml", unscored, "healthy.csv", strings.Join(healthy, ""))
 	for _, c := range []struct{ args, says, fails string }{
 		{"fit --quiet --config train.yaml --data healthy.csv", "", "`trainer fit --first-day` makes a model"},
 		{"fit --quiet --first-day --config train.yaml --data tools.csv", "", "worn by their labels are "},
@@ -30,13 +31,13 @@ func TestFitFirstDay(t *testing.T) {
 		{"export onnx first.flank", "", "has seen no worn tool, so it has no classifier"},
 		{"costs --model first.flank", "", "has seen no worn tool"},
 	} {
-		out, log, err := trainer(t, c.args)
+		out, log, err := dir.trainer(t, c.args)
 		if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) || !strings.Contains(out, c.says) {
 			t.Errorf("%s: %v\n%s%s", c.args, err, out, log)
 		}
 	}
 	for file, says := range map[string]string{"first.report.html": "No worn tool was seen yet", "first.report.json": `"limit_times": 2`, "fit.prom": "tcm_trainer_last_run_success 1"} {
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), says) {
+		if text, err := os.ReadFile(dir.path(file)); err != nil || !strings.Contains(string(text), says) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

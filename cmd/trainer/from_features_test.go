@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,10 +57,39 @@ func (p *plant) send(t testing.TB, msgs ...bus.Message) {
 	}
 }
 
+// shavings are what came of tools on a simulated machine.
+type shavings struct {
+	windows, features []window.Envelope
+	wear              []string // rows of a wear file, by the holes of the tools
+}
+
+// drills has the shavings of all machines and tools that a test has asked for: many ask for the same ones, which take
+// a second.
+var (
+	drills   = make(map[string]*shavings)
+	drilling sync.Mutex
+)
+
 // drilled drills tools on a simulated machine, and calls each with the messages of each window and of its features. It
-// returns rows of a wear file, by the holes of the tools.
+// returns rows of a wear file.
 func drilled(t testing.TB, machine string, tools []sim.Tool, by envelope.Extractor, each func(seq uint64, w, f bus.Message)) (wear []string) {
 	t.Helper()
+	s := simulate(t, machine, tools)
+	for i := range s.windows {
+		each(uint64(i), envelope.Window(s.windows[i]), envelope.Features(s.features[i], by, int64(i)))
+	}
+	return slices.Clone(s.wear)
+}
+
+func simulate(t testing.TB, machine string, tools []sim.Tool) *shavings {
+	t.Helper()
+	drilling.Lock()
+	defer drilling.Unlock()
+	key := fmt.Sprint(machine, tools)
+	if s := drills[key]; s != nil {
+		return s
+	}
+	s := new(shavings)
 	drill, err := sim.New(sim.Settings{Machine: machine, Start: shift, Seed: 1, Tools: tools, Hole: 5 * time.Second, Pause: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -107,26 +137,27 @@ func drilled(t testing.TB, machine string, tools []sim.Tool, by envelope.Extract
 		if err != nil {
 			t.Fatal(err)
 		}
-		each(seq, envelope.Window(sealed), envelope.Features(features, by, int64(seq)))
+		s.windows, s.features = append(s.windows, sealed), append(s.features, features)
 		seq++
 	}
 	for _, m := range drill.Measurements() {
-		wear = append(wear, fmt.Sprintf("%s,%s,%s,%g", m.Machine, m.Tool, m.Hole, m.VBMaxUM))
+		s.wear = append(s.wear, fmt.Sprintf("%s,%s,%s,%g", m.Machine, m.Tool, m.Hole, m.VBMaxUM))
 	}
-	return wear
+	drills[key] = s
+	return s
 }
 
-func writeWear(t testing.TB, path string, rows []string) {
+func (dir folder) writeWear(t testing.TB, name string, rows []string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("machine,tool,hole,vb_max_um\n"+strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(dir.path(name), []byte("machine,tool,hole,vb_max_um\n"+strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // bare returns the bytes of a model without what says where its windows came from.
-func bare(t *testing.T, path string) ([]byte, model.DataSet) {
+func (dir folder) bare(t *testing.T, name string) ([]byte, model.DataSet) {
 	t.Helper()
-	m, err := model.Load(path)
+	m, err := model.Load(dir.path(name))
 	if err != nil || len(m.Provenance.Data) != 1 {
 		t.Fatalf("%v: %+v", err, m)
 	}
@@ -142,7 +173,8 @@ func bare(t *testing.T, path string) ([]byte, model.DataSet) {
 // Features on Kafka teach what their windows teach, byte for byte: also where windows are gone, where a gateway in mode
 // edge sent none, and where wear was measured after that.
 func TestFitFeaturesOnKafka(t *testing.T) {
-	bench(t, "drill.yaml", drillYAML)
+	t.Parallel()
+	dir := bench(t, "drill.yaml", drillYAML)
 	all, late, mixed := newPlant(t), newPlant(t), newPlant(t) // has everything; lost its windows; lost some
 	const raw, edge = "acme/raw", "acme/edge"
 	tools := sim.Tools(1, 20*time.Second)
@@ -167,8 +199,8 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	wear = append(wear, drilled(t, edge, tools[2:4], envelope.Gateway, each(edge))...)
 	late.send(t, held...)
 	mixed.send(t, held...)
-	writeWear(t, "wear.csv", wear)
-	writeWear(t, "early.csv", wear[:early])
+	dir.writeWear(t, "wear.csv", wear)
+	dir.writeWear(t, "early.csv", wear[:early])
 
 	// What no one can take: of another form, of another layout, damaged, and an answer to a command.
 	other, foreign, broken := all1[0], all1[1], all1[2]
@@ -188,7 +220,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 
 	fit := func(p *plant, model, wear, more string) (out, log string) {
 		t.Helper()
-		out, log, err := trainer(t, "fit --config drill.yaml --wear "+wear+" --model "+model+" --kafka "+p.addr+" "+more)
+		out, log, err := dir.trainer(t, "fit --config drill.yaml --wear "+wear+" --model "+model+" --kafka "+p.addr+" "+more)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", more, err, log)
 		}
@@ -200,7 +232,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	if !strings.Contains(out, says) || !strings.Contains(log, `"messages":2,"because":"no tool","machines":"acme/edge, acme/raw"`) || !strings.Contains(log, "`context` in ingest.yaml") {
 		t.Errorf("windows: %s, want %s\n%s", out, says, log)
 	}
-	want, from := bare(t, "windows.flank")
+	want, from := dir.bare(t, "windows.flank")
 	machines := from.Machines
 	if from.Name != bus.TopicWindows || from.Windows != count {
 		t.Errorf("from windows: %s", from)
@@ -229,7 +261,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 				t.Errorf("%s: want %s in\n%s", tc.name, text, log)
 			}
 		}
-		got, from := bare(t, tc.name)
+		got, from := dir.bare(t, tc.name)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: another model than from windows", tc.name)
 		}
@@ -252,24 +284,24 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		"labels check --quiet --config drill.yaml --wear wear.csv": "",
 		"evaluate --quiet --model windows.flank --wear wear.csv":   "\nmodel ", // before and behind: by which data it knows that it was trained on these tools
 	} {
-		fromWindows, _, err := trainer(t, args+" --from windows --kafka "+all.addr)
+		fromWindows, _, err := dir.trainer(t, args+" --from windows --kafka "+all.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := trainer(t, args+" --kafka "+late.addr)
+		got, _, err := dir.trainer(t, args+" --kafka "+late.addr)
 		text := func(s string) string { s, _, _ = strings.Cut(s[strings.Index(s, begins):], "\nnote: "); return s }
 		if err != nil || text(got) != text(fromWindows) || begins != "" && !strings.Contains(got, "the model was trained on these tools") {
 			t.Errorf("%s from features: %v\n%s\nfrom windows\n%s", args, err, got, fromWindows)
 		}
 	}
-	if _, _, err := trainer(t, "features --quiet --config drill.yaml --wear wear.csv --out f.parquet --kafka "+mixed.addr); err != nil {
+	if _, _, err := dir.trainer(t, "features --quiet --config drill.yaml --wear wear.csv --out f.parquet --kafka "+mixed.addr); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := trainer(t, "fit --quiet --config drill.yaml --table f.parquet --model table.flank"); err != nil {
+	if _, _, err := dir.trainer(t, "fit --quiet --config drill.yaml --table f.parquet --model table.flank"); err != nil {
 		t.Fatal(err)
 	}
-	whole, _ := os.ReadFile("mixed.flank")
-	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, whole) {
+	whole, _ := os.ReadFile(dir.path("mixed.flank"))
+	if got, err := os.ReadFile(dir.path("table.flank")); err != nil || !bytes.Equal(got, whole) {
 		t.Errorf("another model from the table of features on Kafka: %v", err)
 	}
 
@@ -281,21 +313,21 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		name  string
 	}{{all, []string{"wear.csv"}, "at-once.flank"}, {late, []string{"early.csv", "wear.csv"}, "after.flank"}} {
 		for _, file := range tc.files {
-			if _, _, err := trainer(t, "labels import --anyway "+file+" --kafka "+tc.plant.addr); err != nil {
+			if _, _, err := dir.trainer(t, "labels import --anyway "+file+" --kafka "+tc.plant.addr); err != nil {
 				t.Fatal(err)
 			}
 		}
-		out, log, err := trainer(t, "fit --config drill.yaml --labels floor --from features --model "+tc.name+" --kafka "+tc.plant.addr)
+		out, log, err := dir.trainer(t, "fit --config drill.yaml --labels floor --from features --model "+tc.name+" --kafka "+tc.plant.addr)
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, log)
 		}
-		got, _ := bare(t, tc.name)
-		card, _ := os.ReadFile(strings.Replace(tc.name, "flank", "report.html", 1))
+		got, _ := dir.bare(t, tc.name)
+		card, _ := os.ReadFile(dir.path(strings.Replace(tc.name, "flank", "report.html", 1)))
 		from := fmt.Sprintf("%d from the floor", len(wear))
-		if shown, _, err := trainer(t, "models diff "+tc.name+" windows.flank"); !bytes.Equal(got, want) || !strings.Contains(string(card), from) {
+		if shown, _, err := dir.trainer(t, "models diff "+tc.name+" windows.flank"); !bytes.Equal(got, want) || !strings.Contains(string(card), from) {
 			t.Errorf("%s: another model than with the file, or %q is not on its card: %v %s", tc.name, from, err, shown)
 		}
-		m, err := model.Load(tc.name)
+		m, err := model.Load(dir.path(tc.name))
 		if err != nil || m.Provenance.LabelsFrom["floor"] != len(wear) {
 			t.Fatalf("%v, labels from %v", err, m)
 		}
@@ -316,22 +348,22 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		"labels check --quiet --config drill.yaml --labels floor --table f.parquet":                                          "!they are on Kafka, name the broker",
 	} {
 		if strings.Contains(args, "f.csv") {
-			if _, _, err := trainer(t, "features --quiet --config drill.yaml --out f.csv --kafka "+mixed.addr); err != nil {
+			if _, _, err := dir.trainer(t, "features --quiet --config drill.yaml --out f.csv --kafka "+mixed.addr); err != nil {
 				t.Fatal(err)
 			}
 		}
-		out, _, err := trainer(t, args)
+		out, _, err := dir.trainer(t, args)
 		if fails, bad := strings.CutPrefix(says, "!"); bad != (err != nil) || bad && !strings.Contains(err.Error(), fails) || !bad && !strings.Contains(out, says) {
 			t.Errorf("%s: %v, want %q\n%s", args, err, says, out)
 		}
 	}
 
 	// They may be read twice, as trainer tune does.
-	d, err := inputFlags{kafkaFlags: kafkaFlags{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.load("--config", "drill.yaml", "", nil, zerolog.Nop())
+	d, err := inputFlags{kafkaFlags: kafkaFlags{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.load("--config", dir.path("drill.yaml"), "", nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Load("windows.flank")
+	m, err := model.Load(dir.path("windows.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +374,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		}
 	}
 
-	if err := os.WriteFile("own.yaml", []byte(drillYAML+"features: {set: [min, rms]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("own.yaml"), []byte(drillYAML+"features: {set: [min, rms]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -353,7 +385,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		"fit --quiet --config train.yaml --wear wear.csv --kafka " + late.addr:                "name the layout and the window of the ingester in --config",
 		"fit --quiet --config train.yaml --data tools.csv --from features":                    "--from goes with --kafka",
 	} {
-		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}

@@ -41,7 +41,8 @@ func hostileTable(t *testing.T, evil string) string {
 // Names from a table come raw into no listing, no report and no error. A table whose names have control
 // characters is refused.
 func TestHostileNames(t *testing.T) {
-	bench(t, "train.yaml", unscored, "t.csv", hostileTable(t, markup), "control.csv", hostileTable(t, control), "data.csv", strings.ReplaceAll(recording(), "rms,power", "\"rms\x1b[2J\",\"power\u202e<b>\""))
+	t.Parallel()
+	dir := bench(t, "train.yaml", unscored, "t.csv", hostileTable(t, markup), "control.csv", hostileTable(t, control), "data.csv", strings.ReplaceAll(recording(), "rms,power", "\"rms\x1b[2J\",\"power\u202e<b>\""))
 	shown := false
 	for _, args := range []string{
 		"fit --config train.yaml --model m.flank --table t.csv", "labels check --config train.yaml --table t.csv", "evaluate --config train.yaml --model m.flank --table t.csv",
@@ -50,7 +51,7 @@ func TestHostileNames(t *testing.T) {
 		"fit --config train.yaml --model n.flank --table control.csv", "labels check --config train.yaml --table control.csv", "evaluate --config train.yaml --model m.flank --table control.csv",
 		"study --table control.csv --trials 1",
 	} {
-		out, log, err := trainer(t, args)
+		out, log, err := dir.trainer(t, args)
 		text := out + log
 		if err != nil {
 			text += err.Error() + "\n"
@@ -65,7 +66,7 @@ func TestHostileNames(t *testing.T) {
 		t.Error("no command shows the names, so this tests nothing")
 	}
 	for _, name := range []string{"m.report.html", "m.report.json"} { // the model card
-		page, err := os.ReadFile(name)
+		page, err := os.ReadFile(dir.path(name))
 		if err != nil {
 			t.Error(err)
 		} else {

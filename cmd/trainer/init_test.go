@@ -43,17 +43,17 @@ type initCase struct {
 
 // What init writes can be used as it is: the recording is read with the layout, and a model
 // is trained.
-func (c initCase) check(t *testing.T) {
+func (c initCase) check(t *testing.T, dir folder) {
 	t.Helper()
 	args := "init --data " + strings.Fields(c.data)[0]
 	if c.rate != "" {
 		args += " --rate " + c.rate
 	}
-	out, stderr, err := trainer(t, args)
+	out, stderr, err := dir.trainer(t, args)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	text, err := os.ReadFile("layout.yaml")
+	text, err := os.ReadFile(dir.path("layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +67,15 @@ func (c initCase) check(t *testing.T) {
 			t.Errorf("init does not say %q:\n%s", want, out)
 		}
 	}
-	layout, rec, err := signal.LoadLayout("layout.yaml")
+	layout, rec, err := signal.LoadLayout(dir.path("layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := inspect.Inspect(t.Context(), strings.Fields(c.data)[0], inspect.Options{Layout: layout, Columns: rec})
+	s, err := inspect.Inspect(t.Context(), dir.path(strings.Fields(c.data)[0]), inspect.Options{Layout: layout, Columns: rec})
 	if err != nil || s.Err != nil || len(s.Channels) != len(layout.Channels()) {
 		t.Fatalf("inspect with the layout: %v, %+v", err, s)
 	}
-	config, err := os.ReadFile("train.yaml")
+	config, err := os.ReadFile(dir.path("train.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,20 +83,20 @@ func (c initCase) check(t *testing.T) {
 		t.Errorf("train.yaml lacks %q:\n%s", c.edit[0], config)
 	}
 	config = []byte(strings.Replace(string(config), c.edit[0], c.edit[1], 1) + quick)
-	if err := os.WriteFile("train.yaml", config, 0o600); err != nil {
+	if err := os.WriteFile(dir.path("train.yaml"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args = "fit --quiet --config train.yaml --model m.flank --data " + c.data
 	if c.wear != "" {
-		if err := os.WriteFile("wear.csv", []byte(c.wear), 0o600); err != nil {
+		if err := os.WriteFile(dir.path("wear.csv"), []byte(c.wear), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args += " --wear wear.csv"
 	}
-	if _, stderr, err := trainer(t, args); err != nil {
+	if _, stderr, err := dir.trainer(t, args); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	if m, err := model.Load("m.flank"); err != nil || m.Layout.Fingerprint() != layout.Fingerprint() {
+	if m, err := model.Load(dir.path("m.flank")); err != nil || m.Layout.Fingerprint() != layout.Fingerprint() {
 		t.Errorf("model: %v", err)
 	}
 }
@@ -130,12 +130,13 @@ func wav(rate, seconds int, level float64) []byte {
 }
 
 func TestInitWAV(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := folder(t.TempDir())
 	um := make(map[string]float64)
 	var names []string
 	for i, level := range []float64{100, 110, 900, 1000} {
 		name := fmt.Sprintf("cut%d", i)
-		if err := os.WriteFile(name+".wav", wav(2000, 10, level), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name+".wav"), wav(2000, 10, level), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		names, um[name] = append(names, name+".wav"), level
@@ -144,13 +145,14 @@ func TestInitWAV(t *testing.T) {
 		data: strings.Join(names, " "), wear: wearOf(um), edit: [2]string{"length: 200ms", "length: 500ms"},
 		lines: []string{"name: cut0\n", "  - kind: vibration   # KIND not known: correct it\n    rate: 2000   # samples a second\n    name: \"1\"\n"},
 		says:  []string{"the kind of 1 is not known", "each file is a tool, named as the file", "Write a wear file, wear.csv", "  tool,state\n  cut0,worn\n", "trainer labels check --config train.yaml --data cut0.wav --wear wear.csv\n", "--model model.flank --wear wear.csv\n"},
-	}.check(t)
+	}.check(t, dir)
 }
 
 // A table as a German logger writes it: semicolons, decimal commas, units in the header, a
 // column that never changes and one of words.
 func TestInitCSV(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := folder(t.TempDir())
 	rng := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
 	b.WriteString("Zeit;Tool ID;ax [g];Fz (N);on;coolant;state;VB max [µm];Zähler\n")
@@ -164,7 +166,7 @@ func TestInitCSV(t *testing.T) {
 		}
 		seconds++
 	}
-	if err := os.WriteFile("logger.csv", []byte(b.String()), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("logger.csv"), []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	initCase{
@@ -172,16 +174,17 @@ func TestInitCSV(t *testing.T) {
 		lines: []string{"kind: vibration   # guessed from the unit\n    rate: 20   # samples a second\n    unit: g\n    name: ax\n", "kind: force   # guessed from the unit", "\n    unit: \"N\"\n",
 			"#   on: it is 1 in every row\n", "#   coolant: it is text, such as \"air\"\n", "  separator: semicolon\n  decimal: comma\n", "  tool: \"Tool ID\" ", "  vb_max_um: \"VB max [µm]\" ", "  state: state "},
 		says: []string{`column    "Tool ID" is tool`, `column    "VB max [µm]" is vb_max_um`},
-	}.check(t)
+	}.check(t, dir)
 }
 
 func comma(v float64) string { return strings.Replace(fmt.Sprintf("%.4f", v), ".", ",", 1) }
 
 // Rates that follow from a column of times, and what init refuses.
 func TestInitTime(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := folder(t.TempDir())
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,10 +198,10 @@ func TestInitTime(t *testing.T) {
 	write("ms.csv", rows(1, "%.0f"))
 	write("s.csv", rows(0.02, "%.2f"))
 	write("text.csv", "a,b\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\n")
-	if out, _, err := trainer(t, "init --data s.csv --out ."); err != nil || !strings.Contains(out, `"time" is time`) {
+	if out, _, err := dir.trainer(t, "init --data s.csv --out ."); err != nil || !strings.Contains(out, `"time" is time`) {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, _ := os.ReadFile("layout.yaml")
+	text, _ := os.ReadFile(dir.path("layout.yaml"))
 	if !strings.Contains(string(text), "kind: current   # guessed from the names\n    rate: 50 ") || !strings.Contains(string(text), "  time: time ") {
 		t.Errorf("%s", text)
 	}
@@ -211,18 +214,18 @@ func TestInitTime(t *testing.T) {
 		"--data s.csv --rate=-1":              "must be positive",
 		"--data s.csv --out new --window 3ms": "choose a length and hop that are whole numbers of samples",
 	} {
-		if _, _, err := trainer(t, "init "+args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, "init "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
 	write("wide.csv", "x,y\n"+strings.Repeat("1,2\n3,4\n", 20))
-	if _, _, err := trainer(t, "init --data wide.csv --out new"); err == nil || !strings.Contains(err.Error(), "how many samples a second channel x has: give --rate HZ") {
+	if _, _, err := dir.trainer(t, "init --data wide.csv --out new"); err == nil || !strings.Contains(err.Error(), "how many samples a second channel x has: give --rate HZ") {
 		t.Error(err)
 	}
-	if text, _ := os.ReadFile("layout.yaml"); !bytes.Equal(text, kept) {
+	if text, _ := os.ReadFile(dir.path("layout.yaml")); !bytes.Equal(text, kept) {
 		t.Error("layout.yaml was overwritten")
 	}
-	if _, err := os.Stat("new"); err == nil {
+	if _, err := os.Stat(dir.path("new")); err == nil {
 		t.Error("a refused init left files")
 	}
 }
@@ -260,7 +263,7 @@ func TestGuessKind(t *testing.T) {
 }
 
 // some writes every nth row of a table, with its header, to a file of its name here.
-func some(t *testing.T, path string, nth int, keep func(row string) bool) string {
+func (dir folder) some(t *testing.T, path string, nth int, keep func(row string) bool) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Skip(err)
@@ -276,34 +279,37 @@ func some(t *testing.T, path string, nth int, keep func(row string) bool) string
 		}
 	}
 	name := filepath.Base(path)
-	if err := os.WriteFile(name, []byte(out.String()), 0o600); err != nil {
+	if err := os.WriteFile(dir.path(name), []byte(out.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
 }
 
 func TestRecordedInitTurning(t *testing.T) {
+	t.Parallel()
 	dir := recorded.Folder(t)
-	t.Chdir(t.TempDir())
-	name := some(t, filepath.Join(dir, "vicomtech-turning", "turning_wear_dev.csv"), 5, func(string) bool { return true })
+	at := folder(t.TempDir())
+	name := at.some(t, filepath.Join(dir, "vicomtech-turning", "turning_wear_dev.csv"), 5, func(string) bool { return true })
 	initCase{data: name, rate: "1", edit: [2]string{"vb_max_um: 300", "vb_max_um: 250"},
-		lines: []string{"kind: feature   # one row for each window\n    rate: 1 ", "  tool: tool ", "  vb_max_um: Vb "}, says: []string{"152 channels"}}.check(t)
+		lines: []string{"kind: feature   # one row for each window\n    rate: 1 ", "  tool: tool ", "  vb_max_um: Vb "}, says: []string{"152 channels"}}.check(t, at)
 }
 
 func TestRecordedInitUniwear(t *testing.T) {
+	t.Parallel()
 	dir := recorded.Folder(t)
-	t.Chdir(t.TempDir())
-	name := some(t, filepath.Join(dir, "uniwear", "uniwear_dev.csv"), 1, func(row string) bool {
+	at := folder(t.TempDir())
+	name := at.some(t, filepath.Join(dir, "uniwear", "uniwear_dev.csv"), 1, func(row string) bool {
 		return strings.Contains(row, ",W1,") || strings.Contains(row, ",W2,") || strings.Contains(row, ",W3,")
 	})
 	initCase{data: name, edit: [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "},
 		lines: []string{"kind: force   # guessed from the names\n    rate: 2.025 ", "names: [\n      vibration_x, vibration_y,\n    ]", "  tool: experiment_tag ", "  vb_max_mm: tool_wear ",
-			"  time: timestamp "}}.check(t)
+			"  time: timestamp "}}.check(t, at)
 }
 
 func TestRecordedInitCWRU(t *testing.T) {
+	t.Parallel()
 	dir := recorded.Folder(t)
-	t.Chdir(t.TempDir())
+	at := folder(t.TempDir())
 	um := map[string]float64{}
 	var files []string
 	for name, wear := range map[string]float64{"1797_Normal_first_half": 0, "1797_B_21_DE48": 400} {
@@ -315,12 +321,13 @@ func TestRecordedInitCWRU(t *testing.T) {
 	}
 	slices.Sort(files)
 	initCase{data: strings.Join(files, " "), rate: "48000", wear: wearOf(um), edit: [2]string{"length: 100ms", "length: 100ms"},
-		lines: []string{"kind: vibration   # KIND not known: correct it\n    rate: 48000 ", "DE, FE,"}}.check(t)
+		lines: []string{"kind: vibration   # KIND not known: correct it\n    rate: 48000 ", "DE, FE,"}}.check(t, at)
 }
 
 func TestRecordedInitLathe(t *testing.T) {
+	t.Parallel()
 	dir := recorded.Folder(t)
-	t.Chdir(t.TempDir())
+	at := folder(t.TempDir())
 	path := filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat")
 	if _, err := os.Stat(path); err != nil {
 		t.Skip(err)
@@ -330,11 +337,12 @@ func TestRecordedInitLathe(t *testing.T) {
 		um[fmt.Sprint(tool)] = map[bool]float64{false: 0, true: 400}[tool > 25]
 	}
 	initCase{data: path, rate: "1000", wear: wearOf(um), edit: [2]string{"length: 1s", "length: 1s"},
-		lines: []string{"  tool: TOOL_Number ", "kind: current   # guessed from the names", "kind: position ", "#   Time: --rate says the rate"}}.check(t)
+		lines: []string{"  tool: TOOL_Number ", "kind: current   # guessed from the names", "kind: position ", "#   Time: --rate says the rate"}}.check(t, at)
 }
 
 // From traces of a PLC with lines before the header, and from tables that are packed and have no times, to a model, without a line of YAML that a person wrote.
 func TestInitStrangers(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	plc := func(tool int, level float64) string {
 		var b strings.Builder
@@ -365,7 +373,7 @@ func TestInitStrangers(t *testing.T) {
 		"packed, without times": {".csv.gz", bare, initCase{rate: "20", lines: []string{"rate: 20 "}, says: []string{"unpacked from gzip"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
+			dir := folder(t.TempDir())
 			um, names := make(map[string]float64), []string(nil)
 			for tool, level := range []float64{1, 1.1, 5, 6} {
 				text := []byte(tc.text(tool, level))
@@ -377,14 +385,14 @@ func TestInitStrangers(t *testing.T) {
 					text = b.Bytes()
 				}
 				run := fmt.Sprintf("run%d", tool)
-				if err := os.WriteFile(run+tc.ending, text, 0o600); err != nil {
+				if err := os.WriteFile(dir.path(run+tc.ending), text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				names, um[run] = append(names, run+tc.ending), 100*level
 			}
 			c := tc.initCase
 			c.data, c.wear, c.edit = strings.Join(names, " "), wearOf(um), [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "}
-			c.check(t)
+			c.check(t, dir)
 		})
 	}
 }

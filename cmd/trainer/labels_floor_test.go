@@ -27,7 +27,8 @@ func (p *plant) remember(t *testing.T, machine, tool, life string) {
 
 // Labels are given, listed, corrected and revoked; what may be a mistake is refused without --anyway; and the audit has it all.
 func TestLabelsOnKafka(t *testing.T) {
-	bench(t, "wear.csv", "tool,hole,vb_mm,state\nT8,H1,0.1,\nT8,H2,0.2,worn\n")
+	t.Parallel()
+	dir := bench(t, "wear.csv", "tool,hole,vb_mm,state\nT8,H1,0.1,\nT8,H2,0.2,worn\n")
 	p := newPlant(t)
 	p.remember(t, "acme/usk25", "T8", "2026")
 	p.remember(t, "acme/usk26", "U1", "c77")
@@ -59,7 +60,7 @@ func TestLabelsOnKafka(t *testing.T) {
 		{"labels revoke ID --by lee --reason another --kafka " + p.addr, "revoked by lee: another", ""},
 		{"labels revoke ID --by lee --reason again --kafka " + p.addr, "", "was revoked by lee before: another"},
 	} {
-		out, _, err := trainer(t, strings.Replace(tc.args, "ID", id, 1))
+		out, _, err := dir.trainer(t, strings.Replace(tc.args, "ID", id, 1))
 		if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) || !strings.Contains(out, tc.says) {
 			t.Fatalf("%s: %v, want %q; want %q in\n%s", tc.args, err, tc.fails, tc.says, out)
 		}
@@ -68,7 +69,7 @@ func TestLabelsOnKafka(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]int{"": 6, "--all": 7, "--machine acme/usk25": 4, "--machine usk25": 4, "--machine k25": 0} {
-		out, stderr, err := trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
+		out, stderr, err := dir.trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
 		var all []event.Label
 		if err != nil || json.Unmarshal([]byte(out), &all) != nil || len(all) != want || !strings.Contains(stderr, "1 messages of tcm.labels.v1 are not labels") {
 			t.Fatalf("%s: %v, %d labels, want %d: %s%s", args, err, len(all), want, out, stderr)
@@ -97,7 +98,8 @@ func TestLabelsOnKafka(t *testing.T) {
 
 // Import refuses a file that training could not join, or that has nothing: before, a person learnt of it weeks later.
 func TestLabelsImportChecks(t *testing.T) {
-	bench(t, "floor.csv", "tool,hole,vb_mm,state\n")
+	t.Parallel()
+	dir := bench(t, "floor.csv", "tool,hole,vb_mm,state\n")
 	p := newPlant(t)
 	for name, tc := range map[string]struct{ rows, want string }{
 		"a header alone":         {"tool,hole,vb_mm,state\n", "floor.csv: no row says how worn a tool was: write a row"},
@@ -105,10 +107,10 @@ func TestLabelsImportChecks(t *testing.T) {
 		"a hole and a time":      {"tool,hole,time,vb_um\nT8,,2026-11-02T06:00:00Z,100\nT8,H2,,120\n", "floor.csv:3"},
 		"rows of no wear":        {"tool,hole,vb_mm,state\nT8,H1,,\n", "floor.csv: no row says"},
 	} {
-		if err := os.WriteFile("floor.csv", []byte(tc.rows), 0o600); err != nil {
+		if err := os.WriteFile(dir.path("floor.csv"), []byte(tc.rows), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := trainer(t, "labels import floor.csv --anyway --machine acme/usk25 --kafka "+p.addr); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, _, err := dir.trainer(t, "labels import floor.csv --anyway --machine acme/usk25 --kafka "+p.addr); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
@@ -116,21 +118,22 @@ func TestLabelsImportChecks(t *testing.T) {
 
 // An import of many labels shows how far it is, unless that is not wanted, and finds contradictions within the file.
 func TestLabelsImportOfMany(t *testing.T) {
-	bench(t, "floor.csv", "")
+	t.Parallel()
+	dir := bench(t, "floor.csv", "")
 	p := newPlant(t)
 	text := "tool,time,vb_um\n"
 	for i := range 600 {
 		text += fmt.Sprintf("T%d,%s,%d\n", i/2, shift.Add(time.Duration(i%2)*time.Hour).Format(time.RFC3339), 300-100*(i%2*(i/2)/299))
 	}
-	if err := os.WriteFile("floor.csv", []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("floor.csv"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := "labels import floor.csv --machine acme/usk25 --kafka " + p.addr
-	if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), "wear falls from 300 µm to 200 µm") {
+	if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), "wear falls from 300 µm to 200 µm") {
 		t.Errorf("%v", err)
 	}
 	for flag, want := range map[string]bool{"": true, " --quiet": false} {
-		out, log, err := trainer(t, args+" --anyway"+flag)
+		out, log, err := dir.trainer(t, args+" --anyway"+flag)
 		if shown := strings.Contains(log, "looking for mistakes: 100%") && strings.Contains(log, "keeping labels: 100%"); err != nil || shown != want || strings.Count(out, "\n") != 601 {
 			t.Errorf("%s: %v\n%s", flag, err, log)
 		}

@@ -50,16 +50,13 @@ var lineTimes = regexp.MustCompile(`(?m) +[\d-]+ [\d:]+ to [\d:\- ]+ UTC$`)
 
 // Every wear file of docs/how-to/labels.md gives the lines below it.
 func TestLabelsPage(t *testing.T) {
+	t.Parallel()
 	const path = "../../docs/how-to/labels.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bench(t, days()...)
+	dir := bench(t, days()...)
 	var out strings.Builder // the page as it should be
 	label, wear, examples := "", "", 0
 	for rest := string(page); rest != ""; {
@@ -81,7 +78,7 @@ func TestLabelsPage(t *testing.T) {
 			wear = text
 		case "text":
 			examples++
-			if text = labelsExample(t, label, wear); examples > 1 {
+			if text = dir.labelsExample(t, label, wear); examples > 1 {
 				text = lineTimes.ReplaceAllString(text, "")
 			}
 			label, wear = "", ""
@@ -89,7 +86,6 @@ func TestLabelsPage(t *testing.T) {
 		fmt.Fprintf(&out, "\n```%s\n%s\n```", kind, strings.TrimSuffix(text, "\n"))
 	}
 	if golden.Update() {
-		t.Chdir(home)
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -104,14 +100,14 @@ func TestLabelsPage(t *testing.T) {
 
 // labelsExample returns what a wear file of the page makes of the days: the lines of the
 // tools and what does not agree, or the error.
-func labelsExample(t *testing.T, label, wear string) string {
+func (dir folder) labelsExample(t *testing.T, label, wear string) string {
 	t.Helper()
 	for name, text := range map[string]string{"train.yaml": "layout: layout.yaml\n" + label, "wear.csv": wear + "\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, log, err := trainer(t, "labels check --quiet --config train.yaml --data day1.csv day2.csv --wear wear.csv")
+	out, log, err := dir.trainer(t, "labels check --quiet --config train.yaml --data day1.csv day2.csv --wear wear.csv")
 	if log != "" {
 		t.Errorf("%s\nwarns: %s", wear, log)
 	}
@@ -130,7 +126,8 @@ func labelsExample(t *testing.T, label, wear string) string {
 // What labels check prints of labels in a column, of a table, and of data where nothing is
 // labelled.
 func TestLabelsCheck(t *testing.T) {
-	bench(t, append(days(), "columns.yaml", strings.Replace(trainYAML, "layout.yaml", "rated.yaml", 1), "rated.yaml", layoutYAML,
+	t.Parallel()
+	dir := bench(t, append(days(), "columns.yaml", strings.Replace(trainYAML, "layout.yaml", "rated.yaml", 1), "rated.yaml", layoutYAML,
 		"train.yaml", "layout: layout.yaml\n",
 		"table.csv", "tool,class,rms\nT10,0,1\nT10,,2\nT2,1,3\n",
 		"wear.csv", "tool,from,to,vb_um\nT2,2026-11-03T06:00:30Z,2026-11-03T06:00:40Z,50\n",
@@ -152,7 +149,7 @@ func TestLabelsCheck(t *testing.T) {
 		"--config train.yaml --data day1.csv --plot labels.png",
 		"--data day1.csv",
 	} {
-		out, log, err := trainer(t, "labels check --quiet "+args)
+		out, log, err := dir.trainer(t, "labels check --quiet "+args)
 		fmt.Fprintf(&got, "$ trainer labels check %s\n%s%s", args, out, log)
 		if err != nil {
 			fmt.Fprintf(&got, "error: %v\n", err)
@@ -163,12 +160,13 @@ func TestLabelsCheck(t *testing.T) {
 }
 
 func TestLabelsPlot(t *testing.T) {
-	bench(t, append(days(), "train.yaml", "layout: layout.yaml\n", "wear.csv", "tool,vb_um\nT1,50\n")...)
-	out, _, err := trainer(t, "labels check --quiet --config train.yaml --data day1.csv day2.csv --wear wear.csv --plot labels.svg")
+	t.Parallel()
+	dir := bench(t, append(days(), "train.yaml", "layout: layout.yaml\n", "wear.csv", "tool,vb_um\nT1,50\n")...)
+	out, _, err := dir.trainer(t, "labels check --quiet --config train.yaml --data day1.csv day2.csv --wear wear.csv --plot labels.svg")
 	if err != nil || !strings.HasSuffix(out, "\nplot     labels.svg\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	svg, err := os.ReadFile("labels.svg")
+	svg, err := os.ReadFile(dir.path("labels.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +207,7 @@ func TestFitByFormsOfLabels(t *testing.T) {
 		timed.WriteString(row)
 		features.WriteString(row)
 	}
-	bench(t, "train.yaml", config,
+	here(t, "train.yaml", config,
 		"layout.yaml", "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {tool: tool, time: time}\n",
 		"tools.csv", timed.String(), "features.csv", features.String(),
 		"seconds.csv", seconds.String(), "spreadsheet.csv", spreadsheet.String(),
@@ -240,7 +238,8 @@ func TestFitByFormsOfLabels(t *testing.T) {
 
 // What fit says of labels that do not suit.
 func TestFitComplainsOfLabels(t *testing.T) {
-	bench(t, append(days(), "train.yaml", "layout: layout.yaml\nreference: {windows: 2}\n", "columns.yaml", "layout: mm.yaml\nreference: {mode: \"off\"}\n", "mm.yaml", layoutYAML,
+	t.Parallel()
+	dir := bench(t, append(days(), "train.yaml", "layout: layout.yaml\nreference: {windows: 2}\n", "columns.yaml", "layout: mm.yaml\nreference: {mode: \"off\"}\n", "mm.yaml", layoutYAML,
 		"mm.csv", "tool,rms,power,vb\nA,1,2,0\nA,2,3,0.125\nB,2,5,0.0625\n",
 		"case.csv", "tool,vb_um\nt1,400\nt_2,20\n",
 		"half.csv", "tool,vb_um\nT1,200\nt_2,400\n",
@@ -259,7 +258,7 @@ func TestFitComplainsOfLabels(t *testing.T) {
 		"--config train.yaml --wear apart.csv --data day1.csv day2.csv":    {"apart.csv:2: rows of recording \"day1.csv\" are from 2025-11-02T06:00:00Z to 2025-11-02T07:00:00Z, its windows from 2026-11-02T06:00:00Z to 2026-11-02T06:01:00Z", "`trainer labels check` shows both sides"},
 		"--config train.yaml --wear nowhere.csv --data day1.csv day2.csv ": {"nowhere.csv"},
 	} {
-		_, _, err := trainer(t, "fit --quiet --model m.flank "+args)
+		_, _, err := dir.trainer(t, "fit --quiet --model m.flank "+args)
 		if err == nil {
 			t.Errorf("%s: no complaint", args)
 			continue

@@ -20,7 +20,7 @@ import (
 // archivedDrills archives the features of four tools of two machines in a new working directory.
 func archivedDrills(t *testing.T) {
 	t.Helper()
-	bench(t, "drill.yaml", drillYAML)
+	here(t, "drill.yaml", drillYAML)
 	p := newPlant(t)
 	var wear []string
 	tools := sim.Tools(1, 20*time.Second)
@@ -31,7 +31,7 @@ func archivedDrills(t *testing.T) {
 			}
 		})...)
 	}
-	writeWear(t, "wear.csv", wear)
+	folder(".").writeWear(t, "wear.csv", wear)
 	if _, _, err := trainer(t, "archive --quiet --out kept --kafka "+p.addr); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func scanned(t *testing.T) {
 // as good as from memory, does not depend on the number of workers, and nothing
 // is left behind.
 func TestFitLargeTable(t *testing.T) {
-	bench(t, "t.csv", asTable("T"))
+	here(t, "t.csv", asTable("T"))
 	all, err := table.Load("t.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestLargeTableErrors(t *testing.T) {
 		"all healthy":   {strings.Join(rows[:13], ""), "nothing to learn from"},
 		"another table": {"tool,rms,class\nT1,1,0\n", "no column \"power\""},
 	} {
-		bench(t, "t.csv", tc.table)
+		here(t, "t.csv", tc.table)
 		if _, _, err := trainer(t, "fit --quiet --config train.yaml --table t.csv --model m.flank"); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -104,7 +104,7 @@ func TestLargeTableErrors(t *testing.T) {
 
 // A study holds its rows in memory, and says so of a table that is too large.
 func TestStudyOfLargeTable(t *testing.T) {
-	bench(t, "t.csv", asTable("T"))
+	here(t, "t.csv", asTable("T"))
 	scanned(t)
 	if _, _, err := trainer(t, "study --quiet --config train.yaml --table t.csv"); err == nil || !strings.Contains(err.Error(), "104 windows do not fit in memory: name a part of the tables") {
 		t.Errorf("error %v", err)

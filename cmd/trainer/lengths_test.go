@@ -15,7 +15,8 @@ import (
 
 // Arrays of another length are left out, not read at the rate of the longest one, and the rate that a scalar says is named also if there is none.
 func TestInitOtherLengths(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := folder(t.TempDir())
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
 	for _, a := range []struct {
@@ -32,19 +33,19 @@ func TestInitOtherLengths(t *testing.T) {
 		binary.Write(w, binary.LittleEndian, x[:a.n])
 	}
 	z.Close()
-	if err := os.WriteFile("f.npz", file.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(dir.path("f.npz"), file.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const rate = "note      fs is 100: give --rate 100, if that is the samples a second\n"
-	out, _, err := trainer(t, "init --data f.npz")
+	out, _, err := dir.trainer(t, "init --data f.npz")
 	if err == nil || !strings.Contains(err.Error(), "nothing says how many samples a second channel acc has") || !strings.Contains(out, rate) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, _ = initInto(t, ".", "--data f.npz --rate 100", `left out  "temp": it has 200 values and "acc" 2000, so it is of another rate`, "#   temp: it has 200 values", "")
+	out, _ = dir.initInto(t, ".", "--data f.npz --rate 100", `left out  "temp": it has 200 values and "acc" 2000, so it is of another rate`, "#   temp: it has 200 values", "")
 	if !strings.Contains(out, rate) {
 		t.Error(out)
 	}
-	layout, _, err := signal.LoadLayout("layout.yaml")
+	layout, _, err := signal.LoadLayout(dir.path("layout.yaml"))
 	if err != nil || len(layout.Channels()) != 1 || layout.Channels()[0].Name != "acc" {
 		t.Errorf("%v, %v", layout, err)
 	}

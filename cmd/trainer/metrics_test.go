@@ -20,7 +20,8 @@ func TestMetrics(t *testing.T) {
 // A training leaves its metrics in a file, also one that fails; a file that could not be written
 // is reported before the training begins.
 func TestFitWritesMetrics(t *testing.T) {
-	bench(t, "train.yaml", trainYAML+"evaluate: {random_split: false}\n")
+	t.Parallel()
+	dir := bench(t, "train.yaml", trainYAML+"evaluate: {random_split: false}\n")
 	for _, tc := range []struct {
 		args  string
 		wants []string
@@ -28,11 +29,11 @@ func TestFitWritesMetrics(t *testing.T) {
 		{"fit --config train.yaml --data tools.csv --model out.flank --metrics-file run.prom", []string{"tcm_trainer_last_run_success 1", `tcm_trainer_model_windows{model="ecs-dbn-`, `tcm_trainer_model_gmean_ratio{model="ecs-dbn-`}},
 		{"fit --config train.yaml --data missing.csv --model out.flank --metrics-file run.prom", []string{"tcm_trainer_last_run_success 0", "tcm_trainer_last_run_timestamp_seconds "}},
 	} {
-		_, _, err := trainer(t, tc.args)
+		_, _, err := dir.trainer(t, tc.args)
 		if failed := strings.HasSuffix(tc.wants[0], "0"); (err != nil) != failed {
 			t.Fatalf("%s: %v", tc.args, err)
 		}
-		text, err := os.ReadFile("run.prom")
+		text, err := os.ReadFile(dir.path("run.prom"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestFitWritesMetrics(t *testing.T) {
 		"run.txt":     "name it so",
 		"no/run.prom": "make it first",
 	} {
-		if _, _, err := trainer(t, "fit --config train.yaml --data tools.csv --model out.flank --metrics-file "+args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, "fit --config train.yaml --data tools.csv --model out.flank --metrics-file "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

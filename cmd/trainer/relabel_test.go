@@ -11,15 +11,16 @@ import (
 
 // A model whose labels came later is another file, which names its parent, has a card, and is published as any other; its parent stays.
 func TestRelabel(t *testing.T) {
-	bench(t, "train.yaml", strings.Replace(unscored, "epochs: 20", "epochs: 200", 1), "wear.csv", "tool,state\nT1,worn\n")
-	if out, log, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", strings.Replace(unscored, "epochs: 20", "epochs: 200", 1), "wear.csv", "tool,state\nT1,worn\n")
+	if out, log, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatalf("%v\n%s%s", err, out, log)
 	}
-	before, err := os.ReadFile("m.flank")
+	before, err := os.ReadFile(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent, err := model.Load("m.flank")
+	parent, err := model.Load(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +28,11 @@ func TestRelabel(t *testing.T) {
 		{"relabel --quiet --model m.flank --data tools.csv", "m.relabelled.flank", "nothing speaks for a whole fit"},
 		{"relabel --quiet --model m.flank --wear wear.csv --out other.flank", "other.flank", "a whole fit would be better: "},
 	} {
-		out, log, err := trainer(t, c.args)
+		out, log, err := dir.trainer(t, c.args)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s%s", c.args, err, out, log)
 		}
-		m, err := model.Load(c.path)
+		m, err := model.Load(dir.path(c.path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,17 +41,17 @@ func TestRelabel(t *testing.T) {
 			t.Errorf("%s: parent %s, %s", c.args, m.Provenance.Parent, out)
 		}
 		base := strings.TrimSuffix(c.path, ".flank") + ".report"
-		if page, err := os.ReadFile(base + ".html"); err != nil || !strings.Contains(string(page), "What later labels changed") {
+		if page, err := os.ReadFile(dir.path(base + ".html")); err != nil || !strings.Contains(string(page), "What later labels changed") {
 			t.Errorf("%s: card: %v", c.args, err)
 		}
-		if text, err := os.ReadFile(base + ".json"); err != nil || !strings.Contains(string(text), `"relabelled": {`) {
+		if text, err := os.ReadFile(dir.path(base + ".json")); err != nil || !strings.Contains(string(text), `"relabelled": {`) {
 			t.Errorf("%s: report: %v", c.args, err)
 		}
-		if out, _, err := trainer(t, "inspect "+c.path); err != nil || !strings.Contains(out, "parent      "+parent.ID()) {
+		if out, _, err := dir.trainer(t, "inspect "+c.path); err != nil || !strings.Contains(out, "parent      "+parent.ID()) {
 			t.Errorf("inspect: %v, %s", err, out)
 		}
 	}
-	if after, err := os.ReadFile("m.flank"); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(dir.path("m.flank")); err != nil || string(after) != string(before) {
 		t.Errorf("the parent changed: %v", err)
 	}
 	for args, says := range map[string]string{
@@ -61,7 +62,7 @@ func TestRelabel(t *testing.T) {
 		"--model none.flank --wear wear.csv":                       "none.flank",
 		"--model m.flank --wear wear.csv --data tools.csv --table": "",
 	} {
-		if _, _, err := trainer(t, "relabel --quiet "+args); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := dir.trainer(t, "relabel --quiet "+args); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // The column of the tool is the best of several, or the one that a person names. One that is another in each row is
 // refused.
 func TestInitRanksColumns(t *testing.T) {
+	t.Parallel()
 	var both, alone, wears strings.Builder
 	both.WriteString("experiment_id,tool_id,vb_um,f1\n")
 	alone.WriteString("experiment_id,vb_um,f1\n")
@@ -32,18 +33,18 @@ func TestInitRanksColumns(t *testing.T) {
 		"wear is not a channel":   {wears.String(), "", `left out  "wear": it competes with "vb_um", which is taken for the vb_max_um`, "vb_max_um: vb_um", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bench(t, "data.csv", tc.data)
+			dir := bench(t, "data.csv", tc.data)
 			folder := t.TempDir()
-			initInto(t, folder, "--rate 1 --data data.csv"+tc.args, tc.says, tc.layout, tc.fail)
+			dir.initInto(t, folder, "--rate 1 --data data.csv"+tc.args, tc.says, tc.layout, tc.fail)
 		})
 	}
 }
 
 // initInto runs `trainer init` with --out folder, and returns what it prints, which says something, as does the layout that it
 // writes. If it is to fail with an error that has fails in it, it returns false.
-func initInto(t *testing.T, folder, args, says, lays, fails string) (out string, ok bool) {
+func (dir folder) initInto(t *testing.T, folder, args, says, lays, fails string) (out string, ok bool) {
 	t.Helper()
-	out, _, err := trainer(t, "init --out "+folder+" "+args)
+	out, _, err := dir.trainer(t, "init --out "+folder+" "+args)
 	if fails != "" {
 		if err == nil || !strings.Contains(err.Error(), fails) {
 			t.Errorf("%v, want %q", err, fails)
@@ -53,7 +54,7 @@ func initInto(t *testing.T, folder, args, says, lays, fails string) (out string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	layout, err := os.ReadFile(filepath.Join(folder, "layout.yaml"))
+	layout, err := os.ReadFile(dir.path(filepath.Join(folder, "layout.yaml")))
 	if err != nil || !strings.Contains(out, says) || !strings.Contains(string(layout), lays) {
 		t.Errorf("%v: no %q, or no %q, in\n%s\n%s", err, says, lays, out, layout)
 	}
@@ -62,6 +63,7 @@ func initInto(t *testing.T, folder, args, says, lays, fails string) (out string,
 
 // A clock or a row number is not a channel, unless a person says so.
 func TestInitLeavesClocksOut(t *testing.T) {
+	t.Parallel()
 	for unit, first := range map[string]int{
 		"seconds since 1970": 1771303067, "milliseconds since 1970": 1771303067511, "microseconds since 1970": 1771303067511696, "nanoseconds since 1970": 1771303067511696697,
 		"seconds since 1904, as LabVIEW counts": 3854147867,
@@ -71,14 +73,14 @@ func TestInitLeavesClocksOut(t *testing.T) {
 		for i := range 200 {
 			fmt.Fprintf(&b, "%d;%d;%d;%g\n", first+i*i, i+5, 1000000000+i%3*300000000, float64(i%7)/3)
 		}
-		bench(t, "data.csv", b.String())
+		dir := bench(t, "data.csv", b.String())
 		for args, want := range map[string][]string{
 			"":                       {"2 channels", `left out  "stamp": it looks like a time in ` + unit, `left out  "n": it seems to count rows: give --keep COLUMN`},
 			" --keep stamp":          {"3 channels", `left out  "n"`},
 			" --keep n --keep stamp": {"4 channels"},
 			" --keep speed":          {"--keep speed: there is no such column in data.csv, but stamp, n, load, ax"},
 		} {
-			out, _, err := trainer(t, "init --rate 10 --data data.csv --out "+t.TempDir()+args)
+			out, _, err := dir.trainer(t, "init --rate 10 --data data.csv --out "+t.TempDir()+args)
 			for _, w := range want {
 				if text := fmt.Sprint(out, err); !strings.Contains(text, w) {
 					t.Errorf("%s,%s: no %q in %s", unit, args, w, text)
@@ -103,8 +105,9 @@ func counters() string {
 
 // Columns that count, tell the time or are a setting of each tool are left out of every reading of a table, with a reason and a way to take them in.
 func TestLeaksOfTables(t *testing.T) {
+	t.Parallel()
 	short := "reference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n"
-	bench(t, "data.csv", counters(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\n"+short, "bare.csv", "tool,row,class\n"+strings.Repeat("T1,1,0\n", 1)+func() (s string) {
+	dir := bench(t, "data.csv", counters(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\n"+short, "bare.csv", "tool,row,class\n"+strings.Repeat("T1,1,0\n", 1)+func() (s string) {
 		for i := range 40 {
 			s += fmt.Sprintf("T%d,%d,%d\n", i/20, i, i%20/10)
 		}
@@ -126,7 +129,7 @@ func TestLeaksOfTables(t *testing.T) {
 		{"fit --config fit.yaml --table data.csv --model n.flank --keep cv", "--keep cv: no column of data.csv is named so", ""},
 		{"fit --config fit.yaml --table bare.csv --model n.flank", "none of its 1 columns of numbers seems to be a measurement, see the warnings: name the features among them with --keep", ""},
 	} {
-		out, log, err := trainer(t, tc.args)
+		out, log, err := dir.trainer(t, tc.args)
 		if all := fmt.Sprint(out, log, err); !strings.Contains(all, tc.says) || tc.not != "" && strings.Contains(all, tc.not) {
 			t.Errorf("%s: no %q, or %q, in\n%s", tc.args, tc.says, tc.not, all)
 		}
@@ -141,7 +144,7 @@ func TestLabelsOfTables(t *testing.T) {
 		row := i % 20
 		fmt.Fprintf(&b, "T%d,%.3f,%.3f,%.3f,%d,%.3f,%d\n", i/20, float64(i*7%17)+float64(row), float64(i*11%13)+float64(row), float64(row*15+i*7%11)/1000, row/10, float64(row+i*3%4)/20, row/10)
 	}
-	bench(t, "data.csv", b.String(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\nreference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n")
+	here(t, "data.csv", b.String(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\nreference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n")
 	const left = `the column is left out: its name says `
 	for _, tc := range []struct {
 		args string
@@ -174,12 +177,13 @@ func TestLabelsOfTables(t *testing.T) {
 
 // A column that makes many tools that are shorter than a reference is not the tool: the next best name is, or a person names it.
 func TestInitRefusesShortTools(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("toolid;insert;f1\n")
 	for i := range 240 {
 		fmt.Fprintf(&b, "%d;I%d;%g\n", i/4%7, i/40, float64(i*7%11)/3)
 	}
-	bench(t, "data.csv", b.String(), "alone.csv", strings.ReplaceAll(b.String(), "insert", "batch"))
+	dir := bench(t, "data.csv", b.String(), "alone.csv", strings.ReplaceAll(b.String(), "insert", "batch"))
 	for args, want := range map[string]string{
 		"--data data.csv --out o1":                `column    "insert" is tool`,
 		"--data data.csv --out o2 --tool toolid":  `column    "toolid" is tool`,
@@ -187,7 +191,7 @@ func TestInitRefusesShortTools(t *testing.T) {
 		"--data alone.csv --out o4 --tool none":   `no column names it`,
 		"--data alone.csv --out o5 --tool toolid": `column    "toolid" is tool`,
 	} {
-		out, _, err := trainer(t, "init --rate 1 "+args)
+		out, _, err := dir.trainer(t, "init --rate 1 "+args)
 		if all := fmt.Sprint(out, err); !strings.Contains(all, want) {
 			t.Errorf("%s: no %q in\n%s", args, want, all)
 		}
@@ -196,6 +200,7 @@ func TestInitRefusesShortTools(t *testing.T) {
 
 // A column of text is the label if its name says so and its words are common ones. Others are named, with what to do.
 func TestInitFindsStates(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ column, words, args, says, not string }{
 		"OK and NG":          {"judge", "OK NG", "", `column    "judge" is state`, "may"},
 		"worn in words":      {"worn", "healthy worn", "", `column    "worn" is state`, "may"},
@@ -219,17 +224,17 @@ func TestInitFindsStates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := strings.Fields(tc.words)
-			bench(t, "data.csv", rowsOf(400, "tool;"+tc.column+";ax\n", func(i int) string {
+			dir := bench(t, "data.csv", rowsOf(400, "tool;"+tc.column+";ax\n", func(i int) string {
 				return fmt.Sprintf("T%d;%s;%g", i/100, words[i/20%len(words)], float64(i*7%11)/3)
 			}))
-			out, _, err := trainer(t, "init --rate 20 --data data.csv --out o"+tc.args)
+			out, _, err := dir.trainer(t, "init --rate 20 --data data.csv --out o"+tc.args)
 			if err != nil || !strings.Contains(out, tc.says) || strings.Contains(out, tc.not) {
 				t.Errorf("%v: no %q, or %q, in\n%s", err, tc.says, tc.not, out)
 			}
 			if !strings.Contains(out, "is state") {
 				return
 			}
-			if out, _, err := trainer(t, "labels check --config o/train.yaml --data data.csv"); err != nil || !strings.Contains(out, "10 healthy, 10 faulty") {
+			if out, _, err := dir.trainer(t, "labels check --config o/train.yaml --data data.csv"); err != nil || !strings.Contains(out, "10 healthy, 10 faulty") {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})

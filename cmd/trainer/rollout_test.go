@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,23 +21,22 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// rollout makes a folder with two models, and a broker whose address it returns.
-func rollout(t *testing.T) (addr string) {
+// rollout makes a folder with two models, and a broker.
+func rollout(t *testing.T) (addr string, dir folder) {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	t.Setenv("USER", "kim")
-	t.Setenv("COLUMNS", "100")
+	dir = folder(t.TempDir())
 	for i, name := range []string{"a.flank", "b.flank"} {
-		if err := os.WriteFile(name, deploytest.Prove(t, machinetest.OneValue(t), uint64(i)), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name), deploytest.Prove(t, machinetest.OneValue(t), uint64(i)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return startBroker(t, 2).Brokers[0]
+	return startBroker(t, 2).Brokers[0], dir
 }
 
 // The whole way of a model, as one reads it on the terminal.
 func TestRollout(t *testing.T) {
-	addr := rollout(t)
+	t.Parallel()
+	addr, dir := rollout(t)
 	out, err := bus.NewProducer(bus.Config{Brokers: []string{addr}, ClientID: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -53,10 +51,7 @@ func TestRollout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := lookFor
-	lookFor = time.Minute
-	defer func() { lookFor = before }()
-	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	told := story{t: t, dir: dir, addr: addr, ids: make(map[string]string)}
 	told.do("keys new")
 	for _, name := range []string{"a", "b"} {
 		said := told.do("publish " + name + ".flank")
@@ -99,13 +94,14 @@ func TestRollout(t *testing.T) {
 // The curve that `trainer tune` has put next to a model is published with it, also later. One of another
 // model, or a damaged one, does not keep the model back.
 func TestPublishCurve(t *testing.T) {
-	addr := rollout(t)
-	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	t.Parallel()
+	addr, dir := rollout(t)
+	told := story{t: t, dir: dir, addr: addr, ids: make(map[string]string)}
 	told.do("keys new")
 	if said := told.do("publish a.flank"); strings.Contains(said, "curve") {
 		t.Errorf("without a curve: %s", said)
 	}
-	m, err := model.Load("a.flank")
+	m, err := model.Load(dir.path("a.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +114,7 @@ func TestPublishCurve(t *testing.T) {
 		}
 		text, err := json.Marshal(c)
 		if err == nil {
-			err = os.WriteFile(name, text, 0o600)
+			err = os.WriteFile(dir.path(name), text, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -137,12 +133,11 @@ func TestPublishCurve(t *testing.T) {
 	}
 	for want, points := range map[string]int{"at most 65.5 kB": 5000, "": 2} {
 		write("a.tune.json", m.ID(), points)
-		var stdout, stderr strings.Builder
-		if err := run(t.Context(), []string{"publish", "a.flank", "--kafka", addr, "--key", "flank.key"}, &stdout, &stderr); err != nil || !strings.Contains(stderr.String(), want) {
-			t.Errorf("%d points: %v, %s", points, err, stderr.String())
+		if _, log, err := dir.trainer(t, "publish a.flank --key flank.key --kafka "+addr); err != nil || !strings.Contains(log, want) {
+			t.Errorf("%d points: %v, %s", points, err, log)
 		}
 	}
-	keys, err := deploy.LoadKeys(false, "flank.pub")
+	keys, err := deploy.LoadKeys(false, dir.path("flank.pub"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +175,7 @@ func audited(t *testing.T, addr string, ids map[string]string) string {
 // story is a row of commands and what they print.
 type story struct {
 	t    testing.TB
+	dir  folder
 	addr string
 	ids  map[string]string // of models, by a name for people
 	text strings.Builder
@@ -201,14 +197,13 @@ func (s *story) do(line string) string {
 	for i := range args {
 		args[i] = strings.Trim(args[i], "'")
 	}
-	var stdout, stderr bytes.Buffer
-	err := run(s.t.Context(), args, &stdout, &stderr)
-	s.text.WriteString("$ trainer " + line + "\n" + stdout.String())
+	stdout, _, err := s.dir.run(s.t.Context(), strings.Join(args, " "))
+	s.text.WriteString("$ trainer " + line + "\n" + stdout)
 	if err != nil {
 		s.text.WriteString("trainer: " + err.Error() + "\n")
 	}
 	s.text.WriteString("\n")
-	return stdout.String()
+	return stdout
 }
 
 // What differs from run to run.
@@ -230,11 +225,11 @@ func (s *story) String() string {
 }
 
 func TestRolloutErrors(t *testing.T) {
-	addr := rollout(t)
+	addr, dir := rollout(t)
 	before := cli.KafkaPatience
 	cli.KafkaPatience = 100 * time.Millisecond
 	defer func() { cli.KafkaPatience = before }()
-	if _, _, err := trainer(t, "keys new"); err != nil {
+	if _, _, err := dir.trainer(t, "keys new"); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -259,7 +254,7 @@ func TestRolloutErrors(t *testing.T) {
 		"models ls --kafka " + addr + " --kafka-config x":             "give one of them",
 		"models ls --kafka " + addr + " --public-key a.flank":         "holds no public key",
 	} {
-		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,23 +53,41 @@ func recording() string {
 	return b.String()
 }
 
-// bench makes a working directory with what a training run needs, changed by
+// folder is where a test has its files. It is not the working directory, so tests can run next to each other.
+type folder string
+
+// bench makes a folder with what a training run needs, changed by
 // pairs of a file's name and its text. Nothing is scored, which takes most of the time,
 // unless the text says it.
-func bench(t *testing.T, files ...string) {
+func bench(t *testing.T, files ...string) folder {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	writeFiles(t, append([]string{"layout.yaml", layoutYAML, "train.yaml", unscored, "tools.csv", recording()}, files...)...)
+	dir := folder(t.TempDir())
+	dir.write(t, append([]string{"layout.yaml", layoutYAML, "train.yaml", unscored, "tools.csv", recording()}, files...)...)
+	return dir
 }
 
-// writeFiles writes pairs of a file's name and its text.
-func writeFiles(t *testing.T, files ...string) {
+// here makes a bench the working directory, for a test that changes what all tests share.
+func here(t *testing.T, files ...string) {
+	t.Helper()
+	t.Chdir(string(bench(t, files...)))
+}
+
+func (dir folder) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(string(dir), name)
+}
+
+// write writes pairs of a file's name and its text.
+func (dir folder) write(t *testing.T, files ...string) {
 	t.Helper()
 	for ; len(files) > 0; files = files[2:] {
-		if err := os.MkdirAll(filepath.Dir(files[0]), 0o750); err != nil {
+		path := dir.path(files[0])
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(files[0], []byte(files[1]), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(files[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,19 +100,70 @@ func trainer(t *testing.T, args string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
+// A file follows a flag that takes one, or has the ending of one.
+var (
+	takesFile = regexp.MustCompile(`^--(config|data|table|model|out|key|public-key|plot|metrics-file|kafka-config)$`)
+	isFile    = regexp.MustCompile(`^[^-].*\.(yaml|csv|parquet|arrow|flank|npz|txt|wav|gz|key|pub)$`)
+)
+
+// words returns the arguments of a command with files of the folder. Where a command would write into the working directory,
+// they say that it is the folder.
+func (dir folder) words(args string) []string {
+	words := strings.Fields(args)
+	for i := 1; i < len(words); i++ {
+		if w := words[i]; w[0] != '-' && !filepath.IsAbs(w) && (takesFile.MatchString(words[i-1]) || isFile.MatchString(w)) {
+			words[i] = string(dir) + "/" + w
+		}
+	}
+	for command, flag := range map[string]string{"fit": "--model model.flank", "init": "--out .", "keys": "--out flank", "search": "--out search.json"} {
+		if name, file, _ := strings.Cut(flag, " "); len(words) > 1 && words[0] == command && !slices.Contains(words, name) {
+			words = append(words, name, string(dir)+"/"+file)
+		}
+	}
+	return words
+}
+
+func (dir folder) trainer(t *testing.T, args string) (stdout, stderr string, err error) {
+	t.Helper()
+	return dir.run(t.Context(), args)
+}
+
+// run runs a command as if the folder were the working directory. What is printed does not name it.
+func (dir folder) run(ctx context.Context, args string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	err = run(ctx, dir.words(args), &out, &errs)
+	if err != nil {
+		err = failed{err, dir}
+	}
+	return dir.unnamed(out.String()), dir.unnamed(errs.String()), err
+}
+
+// unnamed returns a text without the name of the folder.
+func (dir folder) unnamed(text string) string { return strings.ReplaceAll(text, string(dir)+"/", "") }
+
+// failed is an error that does not name the folder.
+type failed struct {
+	error
+	dir folder
+}
+
+func (f failed) Error() string { return f.dir.unnamed(f.error.Error()) }
+func (f failed) Unwrap() error { return f.error }
+
 // Left to the trainer, the mode of the reference is the one with the least loss on tools held
 // out. Tools that are all alike when they are new need no reference: features stay as they are,
 // and drift has no references to compare with.
 func TestFitChoosesTheReference(t *testing.T) {
-	bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t, "train.yaml", strings.Replace(trainYAML, ", mode: kind", "", 1))
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Load("m.flank")
+	m, err := model.Load(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	card, err := os.ReadFile("m.report.html")
+	card, err := os.ReadFile(dir.path("m.report.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +178,13 @@ func TestFitChoosesTheReference(t *testing.T) {
 }
 
 func TestFitAndInspect(t *testing.T) {
-	bench(t, "train.yaml", trainYAML)
-	out, progress, err := trainer(t, "fit --config train.yaml --data tools.csv --model out.flank")
+	t.Parallel()
+	dir := bench(t, "train.yaml", trainYAML)
+	out, progress, err := dir.trainer(t, "fit --config train.yaml --data tools.csv --model out.flank")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Load("out.flank")
+	m, err := model.Load(dir.path("out.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +206,7 @@ func TestFitAndInspect(t *testing.T) {
 			t.Errorf("progress lacks %q:\n%s", want, progress)
 		}
 	}
-	text, err := os.ReadFile("out.report.json")
+	text, err := os.ReadFile(dir.path("out.report.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +217,11 @@ func TestFitAndInspect(t *testing.T) {
 	if err := json.Unmarshal(text, &report); err != nil || report.Model != m.ID() || len(report.Groups) != 4 {
 		t.Errorf("report %+v, %v", report, err)
 	}
-	if _, err := os.Stat("out.report.html"); err != nil {
+	if _, err := os.Stat(dir.path("out.report.html")); err != nil {
 		t.Error(err)
 	}
 
-	out, _, err = trainer(t, "inspect out.flank")
+	out, _, err = dir.trainer(t, "inspect out.flank")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +243,7 @@ func TestFitAndInspect(t *testing.T) {
 // A recording for each tool, by name and by pattern, with labels in a file
 // next to them.
 func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
+	t.Parallel()
 	const layout = "name: bench\nchannels:\n  - {names: [rms, power], kind: feature, rate: 1}\nrecording: {time: time}\n"
 	files := []string{"layout.yaml", layout}
 	var wear strings.Builder
@@ -186,19 +259,19 @@ func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
 		files = append(files, fmt.Sprintf("runs/tool%d.csv", tool+1), b.String())
 		fmt.Fprintf(&wear, "tool%d,2026-03-01T0%d:00:29Z,406\n", tool+1, tool)
 	}
-	bench(t, append(files, "wear.csv", wear.String())...)
+	dir := bench(t, append(files, "wear.csv", wear.String())...)
 	var ids []string
 	for _, data := range []string{
 		"--data runs/*.csv", "--data runs/tool1.csv --data runs/tool2.csv runs/tool3.csv runs/tool4.csv",
 	} {
-		out, progress, err := trainer(t, "fit --quiet --config train.yaml --wear wear.csv "+data)
+		out, progress, err := dir.trainer(t, "fit --quiet --config train.yaml --wear wear.csv "+data)
 		if err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
 		if !strings.Contains(out, "120 windows cut, 104 used") || strings.Contains(progress, "%") {
 			t.Errorf("%s: %s%s", data, out, progress)
 		}
-		m, err := model.Load("model.flank")
+		m, err := model.Load(dir.path("model.flank"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,6 +283,7 @@ func TestFitTakesManyRecordingsAndAWearFile(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	const fit = "fit --config train.yaml --data tools.csv"
 	for _, tc := range []struct {
 		why   string
@@ -268,8 +342,8 @@ func TestErrors(t *testing.T) {
 		{"something else than a model", "inspect tools.csv", nil, []string{"tools.csv", "damaged", "not a Flank model"}},
 		{"a model that is cut off", "inspect cut.flank", []string{"cut.flank", "FLANKMDL\x01\x00\x00\x00"}, []string{"cut.flank", "damaged", "copy the file again"}},
 	} {
-		bench(t, tc.files...)
-		out, _, err := trainer(t, tc.args)
+		dir := bench(t, tc.files...)
+		out, _, err := dir.trainer(t, tc.args)
 		if err == nil {
 			t.Errorf("%s: no error; printed %q", tc.why, out)
 			continue
@@ -279,7 +353,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%s: %q lacks %q", tc.why, err, want)
 			}
 		}
-		if left, _ := filepath.Glob("*.flank"); len(left) > 0 && !strings.HasPrefix(tc.args, "inspect") {
+		if left, _ := filepath.Glob(dir.path("*.flank")); len(left) > 0 && !strings.HasPrefix(tc.args, "inspect") {
 			t.Errorf("%s: left %v behind", tc.why, left)
 		}
 	}
@@ -287,40 +361,41 @@ func TestErrors(t *testing.T) {
 
 // A flipped bit anywhere in the file is found and reported.
 func TestInspectCorrupt(t *testing.T) {
-	bench(t)
-	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
+	t.Parallel()
+	dir := bench(t)
+	if _, _, err := dir.trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	good, err := os.ReadFile("m.flank")
+	good, err := os.ReadFile(dir.path("m.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at := 0; at < len(good); at += len(good) / 20 {
 		bad := bytes.Clone(good)
 		bad[at] ^= 1
-		if err := os.WriteFile("m.flank", bad, 0o600); err != nil {
+		if err := os.WriteFile(dir.path("m.flank"), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := trainer(t, "inspect m.flank"); err == nil || !strings.Contains(err.Error(), "m.flank: damaged model") {
+		if _, _, err := dir.trainer(t, "inspect m.flank"); err == nil || !strings.Contains(err.Error(), "m.flank: damaged model") {
 			t.Errorf("bit flipped in byte %d: %v", at, err)
 		}
 	}
 }
 
 func TestStopped(t *testing.T) {
-	bench(t)
+	t.Parallel()
+	dir := bench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, errs bytes.Buffer
-	err := run(ctx, strings.Fields("fit --config train.yaml --data tools.csv"), &out, &errs)
+	_, _, err := dir.run(ctx, "fit --config train.yaml --data tools.csv")
 	if err == nil || !strings.Contains(err.Error(), "no model is written") {
 		t.Error(err)
 	}
-	if left, _ := filepath.Glob("model.*"); len(left) > 0 {
+	if left, _ := filepath.Glob(dir.path("model.*")); len(left) > 0 {
 		t.Errorf("left %v behind", left)
 	}
-	err = run(ctx, strings.Fields("demo --model flank-data/model.flank"), &out, &errs)
-	if _, missing := os.Stat("flank-data"); err == nil || missing != nil { // the folder was made first
+	_, _, err = dir.run(ctx, "demo --model flank-data/model.flank")
+	if _, missing := os.Stat(dir.path("flank-data")); err == nil || missing != nil { // the folder was made first
 		t.Errorf("%v, %v", err, missing)
 	}
 }

@@ -44,6 +44,7 @@ func wide(text string) string {
 
 // Files as loggers write them are read with what init writes, or are refused with a reason; in neither case is anything guessed in silence.
 func TestInitStrangeFiles(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	at := func(i int) time.Time { return start.Add(time.Duration(i) * 50 * time.Millisecond) }
 	ax := func(i int) string { return fmt.Sprintf("%.3f", float64(i*7%13)/10) }
@@ -256,19 +257,19 @@ func TestInitStrangeFiles(t *testing.T) {
 		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			if err := os.WriteFile("f.csv", []byte(tc.text), 0o600); err != nil {
+			dir := folder(t.TempDir())
+			if err := os.WriteFile(dir.path("f.csv"), []byte(tc.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, ok := initInto(t, ".", "--data f.csv "+tc.args, tc.says, tc.lays, tc.fails)
+			out, ok := dir.initInto(t, ".", "--data f.csv "+tc.args, tc.says, tc.lays, tc.fails)
 			if !ok {
 				return
 			}
-			layout, rec, err := signal.LoadLayout("layout.yaml")
+			layout, rec, err := signal.LoadLayout(dir.path("layout.yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := inspect.Inspect(t.Context(), "f.csv", inspect.Options{Layout: layout, Columns: rec})
+			s, err := inspect.Inspect(t.Context(), dir.path("f.csv"), inspect.Options{Layout: layout, Columns: rec})
 			if err != nil || s.Err != nil || len(s.Channels) != max(tc.channels, 1) {
 				t.Fatalf("%v, %+v", err, s)
 			}
@@ -281,17 +282,18 @@ func TestInitStrangeFiles(t *testing.T) {
 
 // Of recordings that a pattern names the first one is looked into, and what comes next goes for all.
 func TestInitPattern(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	dir := folder(t.TempDir())
 	for _, name := range []string{"r1.csv", "r2.csv"} {
-		if err := os.WriteFile(name, []byte("ax,ay\n1,2\n2,1\n3,2\n2,2\n"), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name), []byte("ax,ay\n1,2\n2,1\n3,2\n2,2\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, _, err := trainer(t, "init --rate 1 --out here --data r*.csv")
+	out, _, err := dir.trainer(t, "init --rate 1 --out here --data r*.csv")
 	if err != nil || !strings.Contains(out, "looked    into r1.csv, the first of 2 recordings") || !strings.Contains(out, "fit --config here/train.yaml --data 'r*.csv'") || !strings.Contains(out, "inspect r1.csv") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, _, err := trainer(t, "init --rate 1 --out there --data s*.csv"); err == nil || !strings.Contains(err.Error(), "--data s*.csv: file does not exist: check the path; a pattern must match a file") {
+	if _, _, err := dir.trainer(t, "init --rate 1 --out there --data s*.csv"); err == nil || !strings.Contains(err.Error(), "--data s*.csv: file does not exist: check the path; a pattern must match a file") {
 		t.Error(err)
 	}
 }

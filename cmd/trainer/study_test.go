@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -27,40 +25,40 @@ func worn() string {
 }
 
 func TestStudyOfTable(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+	t.Parallel()
+	dir := folder(t.TempDir())
+	if err := os.WriteFile(dir.path("my.csv"), []byte(worn()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "logistic,extra-trees", "--trials", "1", "--quiet"}
-	var stdout bytes.Buffer
-	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+	stdout, _, err := dir.trainer(t, "study --data my.csv --label worn --group tool --methods logistic,extra-trees --trials 1 --quiet")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"G-mean", "   logistic   1.000", "extra-trees",
 		"my.csv: 100 rows of 4 columns, 25 of them of the rare class, worn=yes. Each of 5 parts is held out in turn, tool by tool."} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	if strings.Contains(stdout.String(), "flatter") {
+	if strings.Contains(stdout, "flatter") {
 		t.Error("the answer says that folds by group flatter")
 	}
-	stdout.Reset()
-	if err := run(t.Context(), []string{"study", "--data", "my.csv", "--label", "worn", "--ignore", "tool", "--methods", "logistic", "--trials", "1", "--quiet"}, &stdout, io.Discard); err != nil {
+	if stdout, _, err = dir.trainer(t, "study --data my.csv --label worn --ignore tool --methods logistic --trials 1 --quiet"); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(stdout.String(), "Folds are by row, 5 of them") {
+	if !strings.Contains(stdout, "Folds are by row, 5 of them") {
 		t.Error("the answer does not say that folds by row flatter")
 	}
 }
 
 // The first sentence says what to deploy: for a table that a line tells apart, logistic regression.
 func TestStudyRecommends(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("my.csv", []byte(strings.ReplaceAll(strings.ReplaceAll(worn(), "yes", "350"), "no", "120")), 0o644); err != nil {
+	t.Parallel()
+	dir := folder(t.TempDir())
+	if err := os.WriteFile(dir.path("my.csv"), []byte(strings.ReplaceAll(strings.ReplaceAll(worn(), "yes", "350"), "no", "120")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	stdout, _, err := trainer(t, "study --data my.csv --label worn --vb-max-um 300 --group tool --ignore mat* --methods logistic,random-forest --trials 1 --quiet")
+	stdout, _, err := dir.trainer(t, "study --data my.csv --label worn --vb-max-um 300 --group tool --ignore mat* --methods logistic,random-forest --trials 1 --quiet")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +69,8 @@ func TestStudyRecommends(t *testing.T) {
 
 // Recordings and tables that fit takes are studied with fit's flags, and with few methods.
 func TestStudyOfRecordings(t *testing.T) {
-	bench(t, "t.csv", asTable("T"))
+	t.Parallel()
+	dir := bench(t, "t.csv", asTable("T"))
 	for args, want := range map[string][]string{
 		"--config train.yaml --data tools.csv": {"Deploy ", " over 4 tools",
 			"104 windows of 4 tools: 72 healthy, 32 faulty", "2 features, relative to the tool's reference by mode kind. Each of 4 parts is held out in turn, tool by tool.",
@@ -79,7 +78,7 @@ func TestStudyOfRecordings(t *testing.T) {
 		"--config train.yaml --data tools.csv --vb-max-um 200 --ignore po* --methods logistic,extra-trees": {"Deploy ", "faulty if maximum flank wear ≥ 200 µm; 1 features"},
 		"--config train.yaml --table t.csv --methods logistic,extra-trees":                                 {"Deploy ", "104 windows of 4 tools"},
 	} {
-		stdout, stderr, err := trainer(t, "study --trials 1 --quiet "+args)
+		stdout, stderr, err := dir.trainer(t, "study --trials 1 --quiet "+args)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", args, err, stderr)
 		}
@@ -97,7 +96,7 @@ func TestStudyOfRecordings(t *testing.T) {
 		"--config train.yaml --data tools.csv --ignore x*":     "x*",
 		"--data tools.csv": "if the file is a recording, its layout is missing: name train.yaml with --config",
 	} {
-		if _, _, err := trainer(t, "study --quiet "+args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dir.trainer(t, "study --quiet "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", args, err, want)
 		}
 	}
@@ -105,25 +104,26 @@ func TestStudyOfRecordings(t *testing.T) {
 
 // A study of a table answers whether ECS-DBN is right for it.
 func TestStudyAnswers(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+	t.Parallel()
+	dir := folder(t.TempDir())
+	if err := os.WriteFile(dir.path("my.csv"), []byte(worn()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"study", "--data", "my.csv", "--label", "worn", "--group", "tool", "--methods", "ecs-dbn,logistic", "--trials", "1", "--quiet"}
-	var stdout bytes.Buffer
-	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+	stdout, _, err := dir.trainer(t, "study --data my.csv --label worn --group tool --methods ecs-dbn,logistic --trials 1 --quiet")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Is ECS-DBN right for this table? ", "Of 100 rows of worn=yes it finds 100"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
 
 func TestStudyErrors(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("my.csv", []byte(worn()), 0o644); err != nil {
+	t.Parallel()
+	dir := folder(t.TempDir())
+	if err := os.WriteFile(dir.path("my.csv"), []byte(worn()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -146,14 +146,14 @@ func TestStudyErrors(t *testing.T) {
 		"--config train.yaml --data my.csv --label worn": "--label and --group are for a .csv without --config",
 		"--table my.csv --group tool":                    "--label and --group are for a .csv without --config",
 	} {
-		err := run(t.Context(), append([]string{"study"}, strings.Fields(args)...), io.Discard, io.Discard)
+		_, _, err := dir.trainer(t, "study "+args)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", args, err, want)
 		}
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := run(stopped, []string{"study", "--data", "my.csv", "--label", "worn", "--methods", "logistic", "--quiet"}, io.Discard, io.Discard)
+	_, _, err := dir.run(stopped, "study --data my.csv --label worn --methods logistic --quiet")
 	if err == nil || !strings.Contains(err.Error(), "stopped: nothing was kept") {
 		t.Errorf("stopped: %v", err)
 	}

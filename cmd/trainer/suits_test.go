@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"slices"
@@ -102,10 +103,8 @@ func TestSuits(t *testing.T) {
 
 // On Kafka: what machines send decides whether a model of other windows may judge them.
 func TestPromoteOtherWindows(t *testing.T) {
-	addr := rollout(t)
-	before := lookFor
-	lookFor = time.Minute
-	defer func() { lookFor = before }()
+	t.Parallel()
+	addr, dir := rollout(t)
 	out, err := bus.NewProducer(bus.Config{Brokers: []string{addr}, ClientID: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +114,7 @@ func TestPromoteOtherWindows(t *testing.T) {
 		t.Helper()
 		m := machinetest.OneValue(t)
 		m.Window = spec
-		if err := os.WriteFile(name, deploytest.Prove(t, m, seed), 0o600); err != nil {
+		if err := os.WriteFile(dir.path(name), deploytest.Prove(t, m, seed), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return m.ID()
@@ -150,15 +149,13 @@ func TestPromoteOtherWindows(t *testing.T) {
 	do := func(line, wantOut, wantErr string) {
 		t.Helper()
 		line = strings.NewReplacer("MODEL_A", a, "LONG", long).Replace(line)
-		var stdout, stderr bytes.Buffer
-		args := append(strings.Fields(line), "--kafka", addr, "--key", "flank.key")
-		err := run(t.Context(), args, &stdout, &stderr)
-		text := stdout.String() + stderr.String()
+		stdout, stderr, err := dir.trainer(t, line+" --key flank.key --kafka "+addr)
+		text := stdout + stderr
 		if wantErr == "" && err != nil || wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)) || !strings.Contains(text, wantOut) || wantOut == "" && strings.Contains(text, "note:") {
 			t.Errorf("%s: %v, want %q\n%s, want %q", line, err, wantErr, text, wantOut)
 		}
 	}
-	if _, _, err := trainer(t, "keys new"); err != nil {
+	if _, _, err := dir.trainer(t, "keys new"); err != nil {
 		t.Fatal(err)
 	}
 	do("publish a.flank", "", "")
@@ -185,10 +182,8 @@ func TestPromoteOtherWindows(t *testing.T) {
 // What machines send is read from their features; where no monitor extracts, from the windows. What
 // cannot be read is left out.
 func TestSentLately(t *testing.T) {
-	addr := rollout(t)
-	before := lookFor
-	lookFor = time.Minute
-	defer func() { lookFor = before }()
+	t.Parallel()
+	addr, _ := rollout(t)
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -250,8 +245,9 @@ func TestSentLately(t *testing.T) {
 	if s := all[machinetest.Drill]; !known || !whole || len(all) != 2 || s == nil || s.form != e.Features || all[busy.Machine].seq != 2*mostFeatures+9 {
 		t.Errorf("behind many messages of another machine: %t, %t, %+v", known, whole, all)
 	}
-	lookFor = 100 * time.Millisecond
-	if all, known, _ := sentLately(t.Context(), bus.Config{Brokers: []string{"127.0.0.1:1"}, ClientID: "test"}); known || len(all) != 0 {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if all, known, _ := sentLately(ctx, bus.Config{Brokers: []string{"127.0.0.1:1"}, ClientID: "test"}); known || len(all) != 0 {
 		t.Errorf("without a broker: %+v", all)
 	}
 }

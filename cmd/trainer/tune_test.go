@@ -39,7 +39,7 @@ func tuneBench(t *testing.T, tools string) {
 	t.Setenv("TCM_GROUP", "elsewhere") // a key of the monitor alone
 	m := machinetest.OneValue(t)
 	m.Label = model.LabelRule{VBMaxUM: 300}
-	bench(t, "tools.csv", tools, "monitor.yaml", tuneYAML)
+	here(t, "tools.csv", tools, "monitor.yaml", tuneYAML)
 	if err := m.Save("m.flank"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestTune(t *testing.T) {
 	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
 		t.Errorf("with what was chosen: %v\n%s", err, again)
 	}
-	writeFiles(t, "healthy.csv", tunedTable(h), "kafka.yaml", "kafka: {brokers: [kafka1:9092]}\n", "wrong.yaml", "alarm: {m: 3}\n", "bad.yaml", "alarm: {n: 99}\n")
+	folder(".").write(t, "healthy.csv", tunedTable(h), "kafka.yaml", "kafka: {brokers: [kafka1:9092]}\n", "wrong.yaml", "alarm: {m: 3}\n", "bad.yaml", "alarm: {n: 99}\n")
 	for _, tc := range []struct{ args, want string }{
 		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
 		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},

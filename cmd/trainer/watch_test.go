@@ -98,9 +98,9 @@ func answered(model string, n int, at time.Time, isFalse bool) (msgs []bus.Messa
 }
 
 // asks runs watch --once and returns what it says of each model for programs.
-func asks(t *testing.T, args string) (answers, error) {
+func (dir folder) asks(t *testing.T, args string) (answers, error) {
 	t.Helper()
-	out, log, err := trainer(t, "watch --once --quiet -o json "+args)
+	out, log, err := dir.trainer(t, "watch --once --quiet -o json "+args)
 	var a answers
 	if codeOf(err) != 1 && json.Unmarshal([]byte(out), &a) != nil {
 		t.Fatalf("%v\n%s%s", err, out, log)
@@ -123,8 +123,9 @@ func figures(m *asked) string {
 
 // Watch gathers what monitors and people said of each champion, in the time that counts, and nothing of others.
 func TestWatchGathers(t *testing.T) {
-	addr := rollout(t)
-	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	t.Parallel()
+	addr, dir := rollout(t)
+	told := story{t: t, dir: dir, addr: addr, ids: make(map[string]string)}
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -132,10 +133,10 @@ func TestWatchGathers(t *testing.T) {
 	}
 	defer out.Close()
 	ask := "--kafka " + addr
-	if a, err := asks(t, ask); codeOf(err) != codeUnsure || len(a.Models) != 0 {
+	if a, err := dir.asks(t, ask); codeOf(err) != codeUnsure || len(a.Models) != 0 {
 		t.Errorf("without a champion: %+v, %v", a, err)
 	}
-	if text, _, err := trainer(t, "watch --once --kafka "+addr); codeOf(err) != codeUnsure || !strings.Contains(text, "no champion on Kafka") {
+	if text, _, err := dir.trainer(t, "watch --once --kafka "+addr); codeOf(err) != codeUnsure || !strings.Contains(text, "no champion on Kafka") {
 		t.Errorf("without a champion: %s, %v", text, err)
 	}
 	told.do("keys new")
@@ -175,19 +176,19 @@ func TestWatchGathers(t *testing.T) {
 		if err := out.Send(t.Context(), step.msgs); err != nil {
 			t.Fatal(err)
 		}
-		a, err := asks(t, ask)
+		a, err := dir.asks(t, ask)
 		if codeOf(err) != step.code || len(a.Models) != 1 || figures(a.Models[0]) != step.want {
 			t.Errorf("%s: %+v, exit code %d, want %s and %d", step.name, a, codeOf(err), step.want, step.code)
 		}
 	}
 	measured(t, cfg, now.Add(time.Minute), map[string]time.Time{"T1": now, "T2": now}, "T1", "T2")
-	text, log, err := trainer(t, "watch --once --kafka "+addr)
+	text, log, err := dir.trainer(t, "watch --once --kafka "+addr)
 	if want := "acme/spore/bay2/**  " + own + "  due: tools labelled since 2 (limit 5), not known: the model does not say which tools"; !strings.HasPrefix(text, want) || !strings.Contains(log, `"messages":1`) || strings.Count(text, "DUE") != 3 {
 		t.Errorf("%v\n%s%s", err, text, log)
 	}
-	writeFiles(t, "tool.yaml", "evaluate: {by_tool: \"off\"}\n", "drift.yaml", "watch: {unknown: 0, false_alarms: 0, new_tools: 0}\n", "none.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 0}\n", "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
+	dir.write(t, "tool.yaml", "evaluate: {by_tool: \"off\"}\n", "drift.yaml", "watch: {unknown: 0, false_alarms: 0, new_tools: 0}\n", "none.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 0}\n", "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
 	for args, code := range map[string]int{"--config off.yaml": codeUnsure, "--config off.yaml --wear wear.csv": codeUnsure, "--for acme/spore/bay3/**": codeUnsure, "--for acme/**": codeDue, "--group other": codeUnsure, "--config drift.yaml": codeDue, "--config drift.yaml --group absent": codeUnsure, "--for a//b": 1, "--config absent.yaml": 1, "--config none.yaml": 1, "--run": 1, "--config tool.yaml --run --unsigned": 1} {
-		if a, err := asks(t, ask+" "+args); codeOf(err) != code {
+		if a, err := dir.asks(t, ask+" "+args); codeOf(err) != code {
 			t.Errorf("%s: %+v, %v, want exit code %d", args, a, err, code)
 		}
 	}
@@ -202,7 +203,7 @@ func TestWatchGathers(t *testing.T) {
 		t.Errorf("a topic that is not there: %v, %v", w.all[0].figures.Gaps, err)
 	}
 	told.do("promote " + other + " --for 'acme/spore/bay2/**' --shadow 48h")
-	if a, err := asks(t, ask+" --run --key flank.key"); err != nil || a.Candidate != nil || len(a.Models) != 1 {
+	if a, err := dir.asks(t, ask+" --run --key flank.key"); err != nil || a.Candidate != nil || len(a.Models) != 1 {
 		t.Errorf("nothing to train: %+v, %v", a, err)
 	}
 	_, topic, err := f.writing().read(t.Context())
@@ -218,17 +219,17 @@ func TestWatchGathers(t *testing.T) {
 			t.Errorf("at %v: %+v", at, w.all)
 		}
 	}
-	if a, err := asks(t, ask); err != nil || len(a.Models[0].Waits) != 1 {
+	if a, err := dir.asks(t, ask); err != nil || len(a.Models[0].Waits) != 1 {
 		t.Errorf("with a shadow: %+v, %v", a, err)
 	}
 	// A trial that was begun with the watcher's own key counts for it, also if --public-key names the keys of others alone.
 	for _, args := range []string{"keys new --out own", "promote " + other + " --for acme/spore/bay2/** --shadow 49h --key own.key --public-key flank.pub --kafka " + addr} {
-		if _, log, err := trainer(t, args); err != nil {
+		if _, log, err := dir.trainer(t, args); err != nil {
 			t.Fatalf("%s: %v\n%s", args, err, log)
 		}
 	}
 	for args, refused := range map[string]int{" --public-key flank.pub": 1, " --public-key flank.pub --key own.key": 0, " --public-key flank.pub --run --key own.key": 0, " --run --key own.key": 5} { // the last one learns it before hours of training
-		if a, _ := asks(t, ask+args); a.Refused != refused || refused < 5 && (len(a.Models) != 1 || len(a.Models[0].Waits) != 1) || refused == 5 && len(a.Models) != 0 {
+		if a, _ := dir.asks(t, ask+args); a.Refused != refused || refused < 5 && (len(a.Models) != 1 || len(a.Models[0].Waits) != 1) || refused == 5 && len(a.Models) != 0 {
 			t.Errorf("%s: %+v", args, a)
 		}
 	}
@@ -267,9 +268,10 @@ func TestBeginningIsLost(t *testing.T) {
 
 // From a measurement to a candidate on trial: due, a worse candidate that is not published, a good one, and a person is waited for.
 func TestWatchRuns(t *testing.T) {
+	t.Parallel()
 	config := strings.Replace(drillYAML, `by_tool: "off"`, "by_tool: leave-one-out", 1) + "watch: {new_tools: 1}\n"
 	poor := config + "guard: \"off\"\nexclude: [\"*.b*\", \"*.c*\", \"*.e*\", \"*.f*\", \"*.h*\", \"*.i*\", \"*.k*\", \"*.m*\", \"*.p*\", \"*.r*\", \"*.sh*\", \"*.sl*\", \"*.sp*\", \"*.st*\", \"*.z*\"]\n" // skewness alone
-	bench(t, "train.yaml", config, "poor.yaml", poor)
+	dir := bench(t, "train.yaml", config, "poor.yaml", poor)
 	p := newPlant(t)
 	form, err := window.NewForm(signal.GunDrill(), window.DefaultSpec, signal.FeatureSpec{}, nil)
 	if err != nil {
@@ -290,7 +292,7 @@ func TestWatchRuns(t *testing.T) {
 	tools := slices.Sorted(maps.Keys(ends))
 	do := func(code int, args string, says ...string) string {
 		t.Helper()
-		out, log, err := trainer(t, args+" --kafka "+p.addr)
+		out, log, err := dir.trainer(t, args+" --kafka "+p.addr)
 		for _, want := range says {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", args, want, out)
@@ -302,11 +304,11 @@ func TestWatchRuns(t *testing.T) {
 		return out
 	}
 	measured(t, cfg, time.Now().Add(-time.Hour), ends, tools[:3]...)
-	if _, _, err := trainer(t, "keys new --out anna"); err != nil {
+	if _, _, err := dir.trainer(t, "keys new --out anna"); err != nil {
 		t.Fatal(err)
 	}
 	do(0, "fit --quiet --config train.yaml --labels all --model old.flank")
-	old, err := model.Load("old.flank")
+	old, err := model.Load(dir.path("old.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,11 +341,11 @@ func TestWatchRuns(t *testing.T) {
 
 	killed := 0
 	for _, seen := range []string{"good.checkpoint", "good.flank", "good.watch.json"} { // killed when it is there
-		if _, err := os.Stat(seen); err == nil {
+		if _, err := os.Stat(dir.path(seen)); err == nil {
 			continue
 		}
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestArchiveChild$")
-		cmd.Env = append(os.Environ(), archiveChild+"="+good+"--run --config train.yaml --kafka "+p.addr)
+		cmd.Env = append(os.Environ(), archiveChild+"="+strings.Join(dir.words(good+"--run --config train.yaml --kafka "+p.addr), " "))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +356,7 @@ func TestWatchRuns(t *testing.T) {
 			case <-ended: // before
 				running = false
 			case <-time.After(time.Millisecond):
-				if _, err := os.Stat(seen); err == nil {
+				if _, err := os.Stat(dir.path(seen)); err == nil {
 					_ = cmd.Process.Kill() // it may have ended
 					<-ended
 					running, killed = false, killed+1
@@ -364,11 +366,11 @@ func TestWatchRuns(t *testing.T) {
 	}
 	says := do(0, good+"--run --config train.yaml")
 	t.Logf("killed %d times, then:\n%s", killed, says)
-	next, err := model.Load("good.flank")
+	next, err := model.Load(dir.path("good.flank"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("good.report.html")
+	page, err := os.ReadFile(dir.path("good.report.html"))
 	if err != nil || !strings.Contains(string(page), "Compared with the champion") {
 		t.Errorf("the card does not compare: %v", err)
 	}

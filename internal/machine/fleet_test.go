@@ -577,6 +577,20 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 	}
 }
 
+// Everything returns a fleet in which a model judges every machine.
+func Everything(m *model.Model) Fleet {
+	d := &Deployment{Champion: m}
+	return Fleet{
+		Of: func(string, string) *Deployment { return d },
+		Model: func(id string) *model.Model {
+			if id == m.ID() {
+				return m
+			}
+			return nil
+		},
+	}
+}
+
 // Everything knows its model, and no other one.
 func TestEverything(t *testing.T) {
 	m := machinetest.OneValue(t)

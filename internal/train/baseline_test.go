@@ -16,16 +16,13 @@ import (
 
 // A report compares the model with simpler methods on the same windows of the same tools.
 func TestReportHasBaselines(t *testing.T) {
+	t.Parallel()
 	var phases []string
-	j := latheJob(t)
-	j.Progress = func(phase string, done, total int) {
-		if done == total && strings.HasPrefix(phase, "comparing") {
-			phases = append(phases, fmt.Sprint(phase, " ", total))
+	_, r := latheModel(t)
+	for _, p := range latheOnce.progress {
+		if p.done == p.total && strings.HasPrefix(p.phase, "comparing") {
+			phases = append(phases, fmt.Sprint(p.phase, " ", p.total))
 		}
-	}
-	_, r, err := Run(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
 	}
 	var names []string
 	for _, b := range r.Baselines {
@@ -48,18 +45,18 @@ func TestReportHasBaselines(t *testing.T) {
 	if !slices.Equal(phases, []string{"comparing with simpler methods 5"}) {
 		t.Errorf("progress %q", phases)
 	}
+	j := latheJob(t)
 	j.Config.Evaluate.ByTool = "off"
-	if _, r, err = Run(t.Context(), j); err != nil || r.Baselines != nil || r.NotCompared != "" {
+	_, r, err := Run(t.Context(), j)
+	if err != nil || r.Baselines != nil || r.NotCompared != "" {
 		t.Errorf("without tools held out: %v %q %v", r.Baselines, r.NotCompared, err)
 	}
 }
 
 // Of several classes, all but healthy are one.
 func TestBaselinesOfThreeClasses(t *testing.T) {
-	_, r, err := Run(t.Context(), threeJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	_, r := threeModel(t)
 	for _, b := range r.Baselines {
 		if len(b.Pooled.Confusion) != 2 || b.Pooled.Positive != r.Faulty.Positive || math.Abs(float64(b.Ahead-(r.Faulty.GMean-b.Pooled.GMean))) > 1e-12 {
 			t.Errorf("%s: %+v; healthy or not the model has %v", b.Method, b.Pooled, r.Faulty.GMean)

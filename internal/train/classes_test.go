@@ -46,10 +46,8 @@ func classifierOf(t *testing.T, j Job) []byte {
 // A model of three classes tells them apart on tools that it never saw, and model
 // and report say so of each.
 func TestThreeClasses(t *testing.T) {
-	m, r, err := Run(t.Context(), threeJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	m, r := threeModel(t)
 	names := []string{"healthy", "worn", "broken"}
 	if !slices.Equal(m.ClassNames(), names) || !slices.Equal(r.Classes, names) || m.Classifier.Classes() != 3 || len(m.Classifier.Costs()) != 3 {
 		t.Errorf("model of %q, report of %q", m.ClassNames(), r.Classes)
@@ -162,9 +160,10 @@ func TestNamesOfClassesDoNotCount(t *testing.T) {
 // Two classes that are named are the two that a rule without names has, bit for
 // bit, in model and report.
 func TestTwoNamedClassesAreTheTwo(t *testing.T) {
+	t.Parallel()
 	result := func(rule wear.Rule) ([]byte, []byte, string, string) {
 		j := latheJob(t)
-		j.Config.Label = rule
+		j.Config.Label, j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = rule, 10, 5
 		var log bytes.Buffer
 		j.Log = zerolog.New(&log)
 		m, r, err := Run(t.Context(), j)
@@ -282,6 +281,7 @@ func TestClassesOfATable(t *testing.T) {
 
 // A search goes by the G-mean of all classes, in memory and on disk.
 func TestSearchOfThreeClasses(t *testing.T) {
+	t.Parallel()
 	for _, scan := range []bool{false, true} {
 		j := tableJob(t, labelledTable(true), scan)
 		j.Config.Network.Pretrain.Epochs = -1

@@ -144,6 +144,7 @@ func TestContestFigures(t *testing.T) {
 
 // A champion and the networks of a candidate are compared on windows that both judged, and tools that are new to both decide.
 func TestContest(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	m, r, err := Run(t.Context(), j)
 	if err != nil {

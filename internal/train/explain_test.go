@@ -15,6 +15,7 @@ import (
 // channel in faulty windows that it has not seen. (What a model has not learnt it cannot
 // name: an explanation is of the model.)
 func TestExplanationNamesWhatRises(t *testing.T) {
+	t.Parallel()
 	if raceDetector {
 		t.Skip("takes a minute with the race detector, and starts nothing of its own")
 	}

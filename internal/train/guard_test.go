@@ -65,27 +65,56 @@ func guardedJob(t *testing.T) Job {
 	return j
 }
 
-var guardedOnce struct {
+// trained is what a job trains, once for all tests, so none may change it.
+type trained struct {
 	sync.Once
-	m   *model.Model
-	r   *card.Report
-	err error
+	m        *model.Model
+	r        *card.Report
+	err      error
+	progress []progress
 }
 
-// guardedModel is what guardedJob trains. It is trained once, so no test may change it.
-func guardedModel(t *testing.T) (*model.Model, *card.Report) {
+type progress struct {
+	phase       string
+	done, total int
+}
+
+var guardedOnce, latheOnce, threeOnce trained
+
+func (o *trained) of(t *testing.T, job func(*testing.T) Job) (*model.Model, *card.Report) {
 	t.Helper()
-	o := &guardedOnce
-	o.Do(func() { o.m, o.r, o.err = Run(context.Background(), guardedJob(t)) })
+	o.Do(func() {
+		j := job(t)
+		j.Progress = func(phase string, done, total int) {
+			o.progress = append(o.progress, progress{phase, done, total})
+		}
+		o.m, o.r, o.err = Run(context.Background(), j)
+	})
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
 	return o.m, o.r
 }
 
+func guardedModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return guardedOnce.of(t, guardedJob)
+}
+
+func latheModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return latheOnce.of(t, func(t *testing.T) Job { return latheJob(t) })
+}
+
+func threeModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	return threeOnce.of(t, func(t *testing.T) Job { return threeJob(t) })
+}
+
 // Where a guard bounds the network, a sensor that is dead does what a missing one does, one that is stuck nearly so, and neither
 // loses an alarm: in the report's trials, and in a judge of windows, which says of which channels it is.
 func TestFailedSensorsAbstain(t *testing.T) {
+	t.Parallel()
 	m, r := guardedModel(t)
 	if m.Classifier.Guard() == nil {
 		t.Fatal(r.Summary())
@@ -225,6 +254,7 @@ func TestMendingOfAGain(t *testing.T) {
 // A step in the gain of a sensor is taken out of its features, by the power that each has, also across a restart; the verdict has it,
 // and a new tool begins without it. A window that stands alone knows no step.
 func TestStepOfAGain(t *testing.T) {
+	t.Parallel()
 	j := guardedJob(t)
 	j.Config.Guard, j.Config.Reference.Mode = classify.GuardVoteAndGains, model.ReferenceLog
 	m, r, err := Run(t.Context(), j)
@@ -288,6 +318,7 @@ func TestStepOfAGain(t *testing.T) {
 
 // Of three worn tools each network that judges one held out has two to learn from, and no guard; the report says so.
 func TestGuardOfThreeWornTools(t *testing.T) {
+	t.Parallel()
 	j := guardedJob(t)
 	j.Config.Label.VBMaxUM = 395
 	m, r, err := Run(t.Context(), j)

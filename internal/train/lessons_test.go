@@ -13,6 +13,7 @@ import (
 // The table has every window of the tools in their order, as recorded: sizes are
 // positive, which they are not relative to a reference.
 func TestLessons(t *testing.T) {
+	t.Parallel()
 	job := Simulation{Machine: "local/site/area/line/drill", Seed: 1, Schedule: HistorySchedule}.Job(sim.Tools(1, 12*time.Second)[:2])
 	job.Config.Reference.Mode = model.ReferenceOff
 	x, lessons, _, err := Lessons(t.Context(), job)

@@ -24,6 +24,7 @@ import (
 // The trainer tries several modes, and the model says which was kept. Rows are then as
 // that mode alone makes them.
 func TestAutoTriesModes(t *testing.T) {
+	t.Parallel()
 	sizes, values := []signal.Relation{signal.LogRatio, signal.Difference}, []signal.Relation{signal.Ratio, signal.Ratio}
 	for _, tc := range []struct {
 		relations []signal.Relation
@@ -174,6 +175,7 @@ func TestPositiveWhileCutting(t *testing.T) {
 
 // A model of logarithms is trained, kept and judges as it was trained.
 func TestRunWithLogarithms(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	j.Config.Reference.Mode = model.ReferenceLog
 	m, r, err := Run(t.Context(), j)
@@ -254,6 +256,7 @@ func worn(t *testing.T, text string, tool string, fromUM float64) string {
 }
 
 func TestReferencesOfUsedTools(t *testing.T) {
+	t.Parallel()
 	none := func(*Job) {}
 	begins := func(tool string, um float64) func(*Job) {
 		return func(j *Job) {
@@ -398,6 +401,7 @@ func TestUsedToolsInWords(t *testing.T) {
 // one or takes none, and the score of that one is the score by tool; a committee is scored
 // where there are few rows.
 func TestModesAreScored(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[model.Mode][]model.Mode{
 		model.ReferenceKind: {model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff},
 		model.ReferenceOff:  {model.ReferenceOff, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference},
@@ -501,6 +505,7 @@ func TestRelateMakesTheRowsOfEveryMode(t *testing.T) {
 // Of tools that are too short for a reference of ten windows the trainer makes shorter ones and says so. A number in the
 // configuration stays, and the trainer names the cause and the number that would fit.
 func TestReferenceFitsTheTools(t *testing.T) {
+	t.Parallel()
 	lengths := func(n int, long int) []life {
 		tools := make([]life, n)
 		for i := range tools {

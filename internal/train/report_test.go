@@ -49,10 +49,8 @@ func TestLengthIsSaid(t *testing.T) {
 // The verdict of a training rests on the tools held out: their alarms, the wear then and
 // the hours of their windows.
 func TestVerdictOfATraining(t *testing.T) {
-	_, r, err := Run(t.Context(), latheJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	_, r := latheModel(t)
 	a := r.Alarms
 	if r.Verdict == nil || r.Verdict.Level != card.Shadow || a == nil || len(a.Tools) != 5 || a.Worn != 4 || a.LimitUM != 300 {
 		t.Fatalf("%+v, %+v", r.Verdict, a)
@@ -77,7 +75,8 @@ func TestVerdictOfATraining(t *testing.T) {
 
 	j := latheJob(t)
 	j.Config.Evaluate.ByTool = "off"
-	if _, r, err = Run(t.Context(), j); err != nil {
+	_, r, err := Run(t.Context(), j)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Verdict.Level != card.Shadow || r.Verdict.Reasons[0].About != "tools held out" || r.Alarms == nil || r.Alarms.Worn != 4 {

@@ -90,6 +90,7 @@ func FuzzFeatureMeta(f *testing.F) {
 
 // The table of a simulated drill gives the model that the drill gives.
 func TestModelOfATable(t *testing.T) {
+	t.Parallel()
 	if raceDetector {
 		t.Skip("computes features of many samples, and starts nothing of its own")
 	}

@@ -162,6 +162,7 @@ func TestFaultsThatAreTried(t *testing.T) {
 // A report and an exam have the table, the same with any number of workers, and the verdict has
 // its line.
 func TestRobustness(t *testing.T) {
+	t.Parallel()
 	var first []byte
 	var m *model.Model
 	for workers := 1; workers <= 3; workers += 2 {

@@ -43,6 +43,7 @@ func settingsTable(lives, tells, senses bool) *table.Table {
 
 // The card says what settings reach without sensors, and warns if sensors add nothing that shows.
 func TestSettingsAlone(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		table       *table.Table
 		warns       bool
@@ -58,6 +59,7 @@ func TestSettingsAlone(t *testing.T) {
 		j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn"}}}
 		j.Config.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
 		j.Config.Evaluate = Evaluate{ByTool: "leave-one-out"}
+		j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = 30, 10
 		_, r, err := Run(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)

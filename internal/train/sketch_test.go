@@ -141,6 +141,7 @@ func TestSketchIsSmall(t *testing.T) {
 // sketch. tune then trains networks
 // without them. Other tools are not taken for them.
 func TestTrainedToolsUnderOtherNames(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	m, _, err := Run(t.Context(), j)
 	if err != nil {
@@ -198,6 +199,7 @@ func strangersCSV() string {
 // A tool that is worn while its reference is taken, and has no window left to judge, is
 // among the worn tools and missed.
 func TestWornToolsThatAreNotJudged(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	m, _, err := Run(t.Context(), j)
 	if err != nil {

@@ -70,6 +70,7 @@ func TestTelltales(t *testing.T) {
 
 // Several columns are named together, and of wide tables fewer rows are kept.
 func TestTelltalesOfManyColumns(t *testing.T) {
+	t.Parallel()
 	var cs []signal.Channel
 	var names []string
 	for i := range 9000 {

@@ -47,11 +47,9 @@ func cardText(t *testing.T, r *card.Report) string {
 // Run makes a model that judges the recording as its labels say, and a report
 // of the agreed form.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
-	m, r, err := Run(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, r := latheModel(t)
 	dir := t.TempDir()
 	if err := m.Save(filepath.Join(dir, "m.flank")); err != nil {
 		t.Fatal(err)
@@ -59,7 +57,8 @@ func TestRun(t *testing.T) {
 	if err := r.Save(filepath.Join(dir, "m.report"), config.WriteFile); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = model.Load(filepath.Join(dir, "m.flank")); err != nil {
+	m, err := model.Load(filepath.Join(dir, "m.flank"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if m.ID() == "" || m.ID() != r.Model {
@@ -167,6 +166,7 @@ func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (rig
 // Equal jobs give equal models and reports, byte for byte, for any number
 // of workers.
 func TestEqualJobsGiveEqualBytes(t *testing.T) {
+	t.Parallel()
 	result := func(j Job, workers int, seed uint64) []byte {
 		j.Workers, j.Config.Seed = workers, seed
 		m, r, err := Run(t.Context(), j)
@@ -184,7 +184,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 		return slices.Concat(b, text, []byte(cardOf(t, r)), []byte(r.Summary()))
 	}
 	j := latheJob(t)
-	j.Config.Network.FineTune.Epochs = 5
+	j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = 5, 5
 	for i, l := range lives { // more recordings, so that workers can overtake each other
 		if i > 0 {
 			l.tool += "2"
@@ -202,6 +202,7 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 
 // Data that the scores cannot rest on make a model nevertheless, with words.
 func TestScoresThatDataCannotGive(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		why   string
 		tools []life
@@ -363,9 +364,11 @@ func TestRunComplains(t *testing.T) {
 }
 
 func TestRunStops(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"reading recordings", "scoring on tools held out", "scoring on a random split", "training the model"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		j := latheJob(t)
+		j.Config.Network.FineTune.Epochs, j.Config.Costs.JADE.Generations = 10, 5
 		j.Progress = func(p string, _, _ int) {
 			if p == phase {
 				cancel()
@@ -379,10 +382,12 @@ func TestRunStops(t *testing.T) {
 
 // Each phase of a training comes once, goes up, and ends at its total, so that no work is without progress.
 func TestProgress(t *testing.T) {
-	j := latheJob(t)
+	t.Parallel()
+	latheModel(t)
 	var phases []string
 	at, end := 0.0, 0.0
-	j.Progress = func(phase string, done, total int) {
+	for _, p := range latheOnce.progress {
+		phase, done, total := p.phase, p.done, p.total
 		if len(phases) == 0 || phases[len(phases)-1] != phase {
 			if at < end {
 				t.Errorf("%s ends at %v", phases[len(phases)-1], at)
@@ -394,9 +399,6 @@ func TestProgress(t *testing.T) {
 		} else {
 			at = now
 		}
-	}
-	if _, _, err := Run(t.Context(), j); err != nil {
-		t.Fatal(err)
 	}
 	t.Log(phases)
 	if slices.Sort(phases); len(slices.Compact(phases)) != len(phases) {

@@ -416,6 +416,7 @@ func madeFinder() *twinFinder {
 
 // Tools of one programme are not copies, at any part of it that they begin; their copies are, with any change.
 func TestTwinsOfOneProgramme(t *testing.T) {
+	t.Parallel()
 	all := func(int) bool { return true }
 	swapped := func(x [][]float64) (out [][]float64) {
 		for _, row := range x {

@@ -18,6 +18,7 @@ import (
 // With a single worn tool costs are chosen on folds by row, in which near copies of a
 // window are on both sides: the model has no conformal sets, and the card says why.
 func TestNoSetsFromFoldsByRow(t *testing.T) {
+	t.Parallel()
 	j := latheJob(t)
 	j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", latheCSV([]life{{"A", 48, 420}, {"B", 30, 170}, {"C", 30, 180}}))}
 	m, r, err := Run(t.Context(), j)

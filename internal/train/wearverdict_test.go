@@ -12,6 +12,7 @@ import (
 // folds that hold tools out; with three the classifier does, and so it does where labels
 // are classes or there are tools without labels that were worn out too.
 func TestVerdictByWearOfFewTools(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		tools []life
 		want  bool

@@ -48,6 +48,7 @@ func withoutWear(text string, tools ...string) string {
 // which networks saw windows of the tools held out is called transductive. Names of features
 // are next to their columns in the report.
 func TestRunOnUnlabelledTools(t *testing.T) {
+	t.Parallel()
 	lives := []life{{"A", 48, 420}, {"B", 45, 390}, {"C", 40, 90}, {"D", 50, 450}, {"U", 44, 400}, {"V", 46, 410}}
 	for _, transductive := range []bool{false, true} {
 		j := latheJob(t)

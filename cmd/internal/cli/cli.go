@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,9 +66,25 @@ func prepare(node kong.Visitable, next kong.Next) error {
 	return next(nil)
 }
 
+// alone makes a parser know no command but the one that args begin with, as to describe all takes longer than many a command. The manual is of all.
+func alone(flags any, args []string) (options []kong.Option) {
+	t, found, others := reflect.TypeOf(flags).Elem(), false, []string{"-"}
+	for f := range t.Fields() {
+		if name := strings.ToLower(f.Name); len(args) > 0 && args[0] == name && f.Name[1:] == name[1:] { // with a capital within, the command has a dash
+			found = true
+		} else if _, command := f.Tag.Lookup("cmd"); command {
+			others = append(others, f.Name)
+		}
+	}
+	if found && !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--man") }) {
+		options = append(options, kong.IgnoreFields(`^`+t.Name()+`\.(`+strings.Join(others, "|")+`)$`))
+	}
+	return options
+}
+
 // parse reads args for Run. It returns nil, nil after --help.
 func parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
-	parser := Parser(flags, name, description, kong.Writers(stdout, stderr), kong.Exit(func(int) { panic(errHelp) }))
+	parser := Parser(flags, name, description, append(alone(flags, args), kong.Writers(stdout, stderr), kong.Exit(func(int) { panic(errHelp) }))...)
 	if len(args) > 1 && args[0] == "--complete" && args[1] == "--" {
 		for _, word := range Complete(parser.Model.Node, args[2:]) {
 			fmt.Fprintln(stdout, word)
@@ -74,11 +92,10 @@ func parse(flags any, name, description string, args []string, stdout, stderr io
 		return nil, nil
 	}
 	defer func() {
-		if r := recover(); r != nil {
-			if r != errHelp {
-				panic(r)
-			}
+		if r := recover(); r == errHelp {
 			ctx, err = nil, nil
+		} else if r != nil {
+			panic(r)
 		}
 	}()
 	ctx, err = parser.Parse(args)

@@ -147,9 +147,6 @@ func Open(dir, group string) (s *Store, notice string, err error) {
 // InMemory reports whether the store has no folder.
 func (s *Store) InMemory() bool { return s.file.path == "" }
 
-// Path returns the name of the file, empty if there is none.
-func (s *Store) Path() string { return s.file.path }
-
 // open opens the file and reads what is kept in memory.
 func (s *Store) open() (err error) {
 	opts := &bbolt.Options{Timeout: lockPatience, FreelistType: bbolt.FreelistMapType}

@@ -514,8 +514,8 @@ func TestDamageWhileOpen(t *testing.T) {
 // Without a folder a store holds a day, in memory.
 func TestInMemory(t *testing.T) {
 	s := open(t, "")
-	if !s.InMemory() || s.Path() != "" {
-		t.Errorf("in memory: %v, %q", s.InMemory(), s.Path())
+	if !s.InMemory() || s.file.path != "" {
+		t.Errorf("in memory: %v, %q", s.InMemory(), s.file.path)
 	}
 	old := result("m", 1, event.Healthy)
 	old.Start, old.End = old.Start.Add(-25*time.Hour), old.End.Add(-25*time.Hour)
