@@ -18,7 +18,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/spent"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -29,7 +28,6 @@ const asSink = "FLANK_TEST_SINK"
 // TestMain lets the test program be the broker of BenchmarkGateway: what a broker takes is not the gateway's.
 func TestMain(m *testing.M) {
 	if os.Getenv(asSink) == "" {
-		await.Together()
 		os.Exit(m.Run())
 	}
 	if err := sink(); err != nil {
