@@ -381,6 +381,9 @@ func TestMain(m *testing.M) {
 // flags first.
 func programs(t *testing.T) (understood func(command []string) (help string, ok bool)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("links three programs")
+	}
 	dir, err := built()
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestTimers(t *testing.T) {
 			m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(.*) \$` + strings.ToUpper(command) + "$").FindStringSubmatch(string(text))
 			if (m == nil) == strings.HasSuffix(name, ".service") {
 				t.Errorf("%s: starts %q", name, m)
-			} else if m != nil {
+			} else if m != nil && !testing.Short() { // it links the programs
 				if out, ok := programs(t)(strings.Fields(m[1])); !ok || !strings.HasPrefix(out, "Usage: trainer "+command+" ") {
 					t.Errorf("%s: %s", m[1], out)
 				}

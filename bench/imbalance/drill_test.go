@@ -115,6 +115,9 @@ func TestRelative(t *testing.T) {
 
 // Rows on disk give the cells of rows in memory. Cells that are there stay.
 func TestDrillFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates drills")
+	}
 	d := small
 	d.Rows = 150
 	last := make(map[string]int) // percent

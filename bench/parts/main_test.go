@@ -36,6 +36,9 @@ func wearing(classes int) *classify.Table {
 
 // Every variant decides each row once, and finds wear that is a feature.
 func TestJudge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains networks for each part")
+	}
 	for classes, want := range map[int]int{2: 9, 3: 10} { // of two classes nothing is half-way to JADE's
 		c := train.DefaultConfig()
 		c.Network.Pretrain.Epochs, c.Network.FineTune.Rate = 5, 0.03
@@ -122,6 +125,9 @@ func TestCommittedPage(t *testing.T) {
 
 // What the sentences of the page say is so.
 func TestSentences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws for each part")
+	}
 	two, three := resultsOf(committed(t), 2), resultsOf(committed(t), 3)
 	for variant, want := range map[string]string{
 		"no pre-training": "adds", "one layer": "adds", "default, argmax": "adds", regressions: "cannot be told", "default, inverse_prior": "cannot be told", "default, jade": "cannot be told",

@@ -82,6 +82,9 @@ func plannedTopics() (names []string) {
 
 // docs/figures/sizes.md shows what is printed for 200 gun drills; -update writes it again.
 func TestTopicsOfThePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks for the sizes of 200 machines")
+	}
 	t.Parallel()
 	page, err := filepath.Abs("../../docs/figures/sizes.md")
 	if err != nil {

@@ -54,7 +54,7 @@ func TestLend(t *testing.T) {
 		"one that is too short":      {plain(3*long, long-1), true, "lc"},
 		"a small part of the answer": {plain(long, long-1, long-1), true, "ccc"},
 		"several in a batch":         {craftBatch(0, 2, 0, noProducer, craftRecords(strings.Repeat("v", long), strings.Repeat("v", long))), true, "ll"},
-		"compressed":                 {craftBatch(0, 1, 4, noProducer, zstdZeros(t, long)), true, "c"},
+		"compressed":                 {craftBatch(0, 1, 4, noProducer, zstdZeros(long)), true, "c"},
 		"none":                       {plain(0), true, "c"},
 		"a reader that borrows none": {plain(long), false, "c"},
 		"with one that is damaged":   {append(plain(long), craftBatch(1, 1, 0, noProducer, craftedRecord{value: []byte("v"), headerCount: 9}.encode())...), true, "lc"},

@@ -344,6 +344,9 @@ func TestSwapAtTheNextTool(t *testing.T) {
 // A hundred swaps between two models, at once and at the next tool, with restarts: each window
 // has one result, and alarms are raised and cleared as without any swap of models that agree.
 func TestHundredSwaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("swaps a model a hundred times")
+	}
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
 	all := make([]*window.Features, 0, 2000)
 	for i := range 2000 {

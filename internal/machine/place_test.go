@@ -273,6 +273,9 @@ func TestEpochBroughtBack(t *testing.T) {
 // Of two ingesters the one that was there first is judged, however far the clock of the other one is off, and whether or
 // not their tools have names.
 func TestSecondIngesterWithItsClockAhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("goes through many days")
+	}
 	m := machinetest.OneValue(t)
 	for _, tool := range []string{"", "T1"} {
 		for _, ahead := range []time.Duration{-time.Minute, -500 * time.Millisecond, 0, 3 * time.Second, 5 * time.Minute, 24 * time.Hour} {

@@ -205,6 +205,9 @@ func manyFeatures(t *testing.T, n int) *model.Model {
 // Once the reference is there a window writes little: what changed of the machine, not the
 // reference, also with many tools, epochs and commands behind it.
 func TestRecordWeight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with 671 features")
+	}
 	const features = 671
 	b := newBench(t, manyFeatures(t, features))
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,11 @@ import (
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 )
+
+func TestMain(m *testing.M) {
+	await.Together()
+	os.Exit(m.Run())
+}
 
 const drill = "acme/spore/bay2/line1/usk25"
 

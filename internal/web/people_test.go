@@ -373,7 +373,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	if !s.has(keyOf(first), now) || s.has(keyOf(second), now) || len(s.all) != 1+sessionsOfAToken {
 		t.Errorf("%d sessions; of another token: %v; the oldest of this one: %v", len(s.all), s.has(keyOf(first), now), s.has(keyOf(second), now))
 	}
-	for i := range 2 * maxSessions {
+	for i := range maxSessions + sessionsOfAToken {
 		now = now.Add(time.Second)
 		s.begin(sum(2+i), now)
 	}

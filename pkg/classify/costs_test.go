@@ -275,7 +275,10 @@ func TestSweepWithNothingToGoBy(t *testing.T) {
 
 func TestJADEAgainstSweep(t *testing.T) {
 	var gap float64
-	const problems = 1000
+	problems := 1000
+	if testing.Short() {
+		problems = 100
+	}
 	for seed := range uint64(problems) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		d := drawPosteriors(rng, 20+rng.IntN(100), 2)
@@ -291,7 +294,7 @@ func TestJADEAgainstSweep(t *testing.T) {
 		if got > best+1e-12 {
 			t.Fatalf("problem %d: JADE finds %v, above the optimum %v", seed, got, best)
 		}
-		gap += (best - got) / problems
+		gap += (best - got) / float64(problems)
 	}
 	if gap > 0.005 {
 		t.Errorf("JADE stays %v below the optimum on average", gap)

@@ -73,6 +73,9 @@ func minimize(t *testing.T, p Problem, s Settings) Result {
 // some orders below it. The values of Paper and Literal were measured with an
 // independent implementation in another language (means of 20 runs).
 func TestConvergesAsPublished(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches for millions of steps")
+	}
 	for name, tc := range map[string]struct {
 		f           func([]float64) float64
 		radius      float64

@@ -67,6 +67,9 @@ func TestLicencesOfAPart(t *testing.T) {
 // Everything that is compiled into this test, as into the programs, has a licence that is allowed, and so do
 // the parts in this repository. The list names our own program and every part once.
 func TestProgramsHaveLicences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links a program")
+	}
 	program := filepath.Join(t.TempDir(), "ingest")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/ingest").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

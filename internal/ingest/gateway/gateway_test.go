@@ -667,6 +667,7 @@ func TestSourceFails(t *testing.T) {
 	}
 	bad := p.write("day.csv", strings.Replace(string(text), "\n600\n", "\nsix hundred\n", 1)) // line 602
 	g := p.gateway(bad)
+	g.patience = patience // it delivers the rest
 	if err = g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `day.csv:602: column "force": "six hundred" is not a number: correct it`) {
 		t.Errorf("error %v: want one that names file, line, column and remedy", err)
 	}

@@ -279,6 +279,9 @@ func TestErrors(t *testing.T) {
 
 // TestMemory reads long files and looks at what is alive half-way.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 300,000 rows")
+	}
 	const n = 300_000
 	for name, write := range map[string]func(testing.TB, int) []byte{
 		"f.parquet": func(t testing.TB, n int) []byte { return parquetFile(t, n) },

@@ -39,7 +39,7 @@ func TestIdleClientGivesUpItsPlace(t *testing.T) {
 		c, in := dial(t, f.Addr())
 		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // the feed says nothing to a client that has got the place
 		line, err := in.ReadString('\n')
-		if err == nil && !strings.Contains(line, "has a client already") && !strings.Contains(line, "no whole frame") { // on a busy machine it may have the place for longer than the time-out
+		if err == nil && !strings.Contains(line, "has a client already") && !strings.Contains(line, "no whole frame for 200ms") { // it has the place, and this machine is slow
 			t.Fatalf("%q", line)
 		}
 		c.Close()

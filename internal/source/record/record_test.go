@@ -212,6 +212,9 @@ func readBack(t *testing.T, format Format, rec source.Recording, tool string, or
 // Memory does not grow with the recording: of 30 seconds, no format keeps more
 // than 15, which is a row group of Parquet.
 func TestBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes half a minute in each format")
+	}
 	const seconds, most = 30, 15 * 4 * (12*20_000 + 2*100)
 	layout := gunDrill
 	blocks := []source.Block{{Truth: []source.Truth{source.NoTruth}}, {Truth: []source.Truth{source.NoTruth}}}

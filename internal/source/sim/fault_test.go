@@ -134,6 +134,9 @@ func TestFaultWithinABlock(t *testing.T) {
 
 // What befalls clocks leaves the samples as they are and raises flags.
 func TestClockFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates a tool for each fault")
+	}
 	sound, _ := windows(t)
 	for fault, tc := range map[string]struct {
 		flag       signal.Quality
@@ -172,6 +175,9 @@ func TestClockFaults(t *testing.T) {
 
 // Blocks that are missing leave a gap; those that are late are waited for.
 func TestBlockFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates a tool for each fault")
+	}
 	sound, _ := windows(t)
 	for _, fault := range []string{"missing@5s+3s", "missing:ch01@5s+3s", "missing:torque@5s+3s", "missing@5.5s+2s"} {
 		got, gaps := windows(t, fault)

@@ -236,16 +236,16 @@ func (v *vibration) squeal(c *cut) float64 {
 // listen stores in x what channel ch hears of all of it.
 func (v *vibration) listen(x []float32, ch int, c *cut, rng *rand.Rand) {
 	const quiet = 0.005 // g RMS: sensor and amplifier (assumed)
-	noise := float32(quiet + 0.02*c.engaged)
 	clear(x)
-	from := maxDelay - path[ch/axes].delay
-	for k := range origins {
-		g := v.mix[ch][k]
-		for i, w := range v.wave[k][from:][:len(x)] {
-			x[i] += g * w
+	heard := func(k int) []float32 { return v.wave[k][maxDelay-path[ch/axes].delay:][:len(x)] }
+	for k := 0; k < origins; k += 4 { // four at a time: x is read and written less often
+		g0, g1, g2, g3 := v.mix[ch][k], v.mix[ch][k+1], v.mix[ch][k+2], v.mix[ch][k+3]
+		w0, w1, w2, w3 := heard(k), heard(k+1), heard(k+2), heard(k+3)
+		for i := range x {
+			x[i] = x[i] + g0*w0[i] + g1*w1[i] + g2*w2[i] + g3*w3[i]
 		}
 	}
-	a, y := v.lowpass[ch/axes], v.held[ch]
+	a, y, noise := v.lowpass[ch/axes], v.held[ch], float32(quiet+0.02*c.engaged)
 	for i, w := range x {
 		y += a * (w - y)
 		x[i] = min(max(y+noise*float32(rng.NormFloat64()), -fullScaleG), fullScaleG)

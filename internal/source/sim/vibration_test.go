@@ -131,6 +131,9 @@ func TestSpectrum(t *testing.T) {
 
 // The high bands tell wear, as a ratio of a tool's end to its beginning.
 func TestVibrationOfWear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates six lives")
+	}
 	for _, end := range []string{Worn, Chipped, Broken} {
 		var high float64
 		const seeds = 2

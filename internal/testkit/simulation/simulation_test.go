@@ -33,6 +33,9 @@ func TestEqualSeeds(t *testing.T) {
 
 // Every bug of the pipeline is found: a check that cannot fail proves nothing.
 func TestBugsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many seeds")
+	}
 	models := NewModels(t)
 	for _, bug := range Bugs {
 		t.Run(string(bug), func(t *testing.T) {

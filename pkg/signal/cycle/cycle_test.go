@@ -85,6 +85,9 @@ func TestStatesAreLearntWithoutLabels(t *testing.T) {
 
 // Machines that lack something are learnt all the same, as far as it shows.
 func TestOtherMachines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("learns from other machines")
+	}
 	forceOnly := must(signal.NewLayout("force", dynamometer.Channels()[:1]))
 	for what, tc := range map[string]struct {
 		layout *signal.Layout
@@ -130,6 +133,9 @@ func TestOtherMachines(t *testing.T) {
 }
 
 func TestNothingToLearn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("looks for cycles where none are")
+	}
 	for why, tc := range map[string]struct {
 		kind func(rng *rand.Rand) tool
 		says string
