@@ -108,11 +108,18 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	return cut, len(sent.all()) - sent.distinct(), repeats
 }
 
+// ownHost returns a name of this computer that no other process uses. Others listen at 127.0.0.1 many times a second, and would get, by chance, a
+// port that a test has named and not opened yet, or that it has closed to open it again.
+func ownHost(n int) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 1+pid>>8%250, pid%256, n)
+}
+
 // freeAddr returns a free address of loopback, each time another one.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", ownHost(1)+":0")
 		if err != nil {
 			t.Fatal(err)
 		}

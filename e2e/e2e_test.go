@@ -232,7 +232,7 @@ func startServer(t *testing.T, partitions int) (server, bus.Config) {
 	t.Helper()
 	var s server
 	if kafkatest.Version() == "" {
-		e := &embedded{dir: t.TempDir(), addr: "127.0.0.1:0"}
+		e := &embedded{dir: t.TempDir(), addr: ownHost(2) + ":0"}
 		e.Restart(t)
 		t.Cleanup(e.Kill)
 		s = e

@@ -31,11 +31,11 @@ func TestReloadGoesBack(t *testing.T) {
 		"monitor": conf + "model: m.flank\npage: \"\"\n",
 	} {
 		t.Run(program, func(t *testing.T) {
-			first, err := net.Listen("tcp", "127.0.0.1:0")
+			first, err := net.Listen("tcp", ownHost(3)+":0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			taken, err := net.Listen("tcp", "127.0.0.1:0")
+			taken, err := net.Listen("tcp", ownHost(3)+":0")
 			if err != nil {
 				t.Fatal(err)
 			}
