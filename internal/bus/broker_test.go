@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +16,13 @@ import (
 	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
+// ownHost is this computer by a name that no other process uses: at 127.0.0.1 others could get, by chance, the port of a broker that is away.
+var ownHost = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%250, os.Getpid()%256)
+
 func TestBrokerRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b, err := StartBroker(dir, "127.0.0.1:0")
+	b, err := StartBroker(dir, ownHost+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,7 @@ func TestProbe(t *testing.T) {
 	if err := Probe(testContext(t), cfg); err != nil {
 		t.Errorf("a running broker: %v", err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", ownHost+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

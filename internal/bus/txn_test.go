@@ -437,7 +437,7 @@ func TestUnansweredRequests(t *testing.T) {
 func TestResultsThroughRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b, err := StartBroker(dir, "127.0.0.1:0")
+	b, err := StartBroker(dir, ownHost+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

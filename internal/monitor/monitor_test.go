@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -83,10 +84,13 @@ func newPlantIn(t *testing.T, dir string) *plant {
 	return p
 }
 
+// ownHost is this computer by a name that no other process uses: at 127.0.0.1 others could get, by chance, the port of a broker that is away.
+var ownHost = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%250, os.Getpid()%256)
+
 // open starts the broker on the plant's folder, and a producer.
 func (p *plant) open() {
 	p.t.Helper()
-	p.start("127.0.0.1:0")
+	p.start(ownHost + ":0")
 	p.t.Cleanup(func() { p.broker.Close() })
 	p.bus = p.broker.Config("test")
 	var err error

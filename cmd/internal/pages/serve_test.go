@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -309,7 +310,7 @@ func TestPageMetricsAreDocumented(t *testing.T) {
 // An address is free again as soon as its server is stopped, also before it has served: the next run of a program
 // that reloads may use it.
 func TestServeStops(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.1:0", 1+os.Getpid()>>8%250, os.Getpid()%256)) // where no other process listens
 	if err != nil {
 		t.Fatal(err)
 	}

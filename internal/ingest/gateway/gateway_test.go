@@ -52,10 +52,13 @@ func newPlant(t *testing.T) *plant {
 	return newPlantOf(t, brokertest.Start(t))
 }
 
+// ownHost is this computer by a name that no other process uses: at 127.0.0.1 others could get, by chance, the port of a broker that is away.
+var ownHost = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%250, os.Getpid()%256)
+
 // newPlantOnDisk is newPlant with a broker that may be started again.
 func newPlantOnDisk(t *testing.T) *plant {
 	dir := t.TempDir()
-	p := newPlantOf(t, startBroker(t, dir, "127.0.0.1:0"))
+	p := newPlantOf(t, startBroker(t, dir, ownHost+":0"))
 	p.brokerDir = dir
 	t.Cleanup(func() { p.broker.Close() })
 	return p
