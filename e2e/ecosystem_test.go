@@ -190,7 +190,7 @@ func TestEcosystemMLflow(t *testing.T) {
 	server := "http://" + at
 	host, port, _ := strings.Cut(at, ":")
 	// Jobs are of language models, and need other packages.
-	startOther(t, []string{"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"}, python, "-m", "mlflow", "server", "--host", host, "--port", port, "--workers", "1",
+	startOther(t, []string{"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"}, python, "-m", "mlflow", "server", "--host", host, "--port", port, "--allowed-hosts", at, "--workers", "1",
 		"--backend-store-uri", "sqlite:///"+filepath.Join(dir, "mlflow.db"), "--artifacts-destination", filepath.Join(dir, "artifacts"))
 	await.Until(t, "the server of MLflow", func() bool {
 		res, err := http.Get(server + "/health")
