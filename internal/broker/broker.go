@@ -113,7 +113,7 @@ func (b *Broker) start(dir, addr string) error {
 			return fmt.Errorf("broker: folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
 		}
 	}
-	if err := b.serve(ln, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
+	if err := b.serve(ln, dir, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
 		ln.Close()
 		return fmt.Errorf("broker: folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
 	}
@@ -129,14 +129,14 @@ func (b *Broker) start(dir, addr string) error {
 // in memory: for simulations.
 func NewMemory(ln net.Listener) (*Broker, error) {
 	b := new(Broker)
-	if err := b.serve(ln); err != nil {
+	if err := b.serve(ln, ""); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	return b, nil
 }
 
 // serve starts the cluster behind a listener.
-func (b *Broker) serve(ln net.Listener, more ...kfake.Opt) (err error) {
+func (b *Broker) serve(ln net.Listener, dir string, more ...kfake.Opt) (err error) {
 	b.cluster, err = kfake.NewCluster(append(more,
 		kfake.NumBrokers(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener{ln}, nil }),
@@ -150,7 +150,7 @@ func (b *Broker) serve(ln net.Listener, more ...kfake.Opt) (err error) {
 		join.RebalanceTimeoutMillis = min(join.RebalanceTimeoutMillis, mostRebalance)
 		return nil, nil, false
 	})
-	b.compact, b.addr = startCompactor(b.cluster), ln.Addr().String()
+	b.compact, b.addr = startCompactor(b.cluster, dir), ln.Addr().String()
 	return nil
 }
 

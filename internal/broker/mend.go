@@ -63,11 +63,20 @@ func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
 	return f, err
 }
 
-// mend completes the files that a broker which was killed has left in its folder: the indexes, and a marker wherever a transaction
+// mend completes the files that a broker which was killed has left in its folder: partitions that it was compacting, the indexes, and a marker wherever a transaction
 // is open, which commits the one that the broker was committing and aborts all others.
 func mend(dir string) error {
 	last, err := os.ReadFile(filepath.Join(dir, committing))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, compacting, "*"))
+	for _, p := range kept {
+		to := filepath.Join(dir, "kafka", "partitions", filepath.Base(p))
+		err = cmp.Or(err, os.RemoveAll(to))
+		err = cmp.Or(err, os.Rename(p, to))
+	}
+	if err = cmp.Or(err, os.RemoveAll(filepath.Join(dir, compacting))); err != nil {
 		return err
 	}
 	partitions, err := filepath.Glob(filepath.Join(dir, "kafka", "partitions", "*"))
