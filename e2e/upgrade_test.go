@@ -221,9 +221,9 @@ func TestUpgradeStandalone(t *testing.T) {
 			t.Fatalf("%d results\n%s", judged(), tail(p.stderr.String()))
 		}
 	}
-	p.kill()
+	p.interrupt(t) // killed while its broker commits, the older release may lose results
 	if n := judged(); n == windows {
-		t.Fatal("the older release has judged everything before it was killed")
+		t.Fatal("the older release has judged everything before it was stopped")
 	}
 	stdout := run(t, "standalone", args...)
 	var s struct{ Windows, Results, Lost, Duplicated, Repeats, Alerts int }
