@@ -127,7 +127,7 @@ type segment struct {
 	batch kmsg.RecordBatch // the last one
 }
 
-// read reads a segment up to its end or to what is torn, which kfake cuts off, and writes its index anew. It adds the transactions that begin
+// read reads a segment up to its end or to what is torn, which kfake cuts off, and writes its index again. It adds the transactions that begin
 // in the segment to those that are open, and removes those that end.
 func (s *segment) read(path string, open map[int64]int16) error {
 	f, err := os.Open(path)
