@@ -30,11 +30,11 @@ func TestAudit(t *testing.T) {
 	write(t, dir, "monitor.yaml", conf)
 	token := strings.TrimSpace(run(t, "monitor", "people", "add", "kim", "--role", "operator", "--file", at("people.yaml"), "--config", at("monitor.yaml")))
 	run(t, "ingest", "run", "--config", at("ingest.yaml"))
-	results, alerts := follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
+	results := follow(t, cfg, bus.TopicResults)
 	monitor := start(t, "monitor", "run", "--config", at("monitor.yaml"))
 	results.until(t, windows, "results")
 	var incident string
-	for _, m := range alerts.all() {
+	for _, m := range readAll(t, cfg, bus.TopicAlerts) { // of the transactions that the results are in
 		var a event.Alert
 		if json.Unmarshal(m.Value, &a) == nil && a.State == event.Raised && a.Incident != "" {
 			incident = a.Incident

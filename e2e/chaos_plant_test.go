@@ -21,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
@@ -304,7 +305,7 @@ func (p *plant) verdicts() *verdictLedger {
 // calm returns the verdicts of an undisturbed monitor on the plant's recording, with its own
 // broker.
 func (p *plant) calm() *verdictLedger {
-	e := &embedded{dir: p.t.TempDir(), addr: "127.0.0.1:0"}
+	e := &embedded{dir: p.t.TempDir(), addr: loopback.Host(2) + ":0"}
 	e.Restart(p.t)
 	p.t.Cleanup(e.Kill)
 	cfg := bus.Config{Brokers: []string{e.Addr()}, ClientID: "e2e"}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 )
 
 // A cluster of three brokers keeps every message three times. When one broker dies, the pipeline
@@ -112,7 +113,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", loopback.Host(1)+":0")
 		if err != nil {
 			t.Fatal(err)
 		}

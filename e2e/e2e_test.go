@@ -26,6 +26,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -232,7 +233,7 @@ func startServer(t *testing.T, partitions int) (server, bus.Config) {
 	t.Helper()
 	var s server
 	if kafkatest.Version() == "" {
-		e := &embedded{dir: t.TempDir(), addr: "127.0.0.1:0"}
+		e := &embedded{dir: t.TempDir(), addr: loopback.Host(2) + ":0"}
 		e.Restart(t)
 		t.Cleanup(e.Kill)
 		s = e

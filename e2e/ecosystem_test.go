@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -99,9 +100,9 @@ func TestEcosystemNodeRED(t *testing.T) {
 		})
 	}
 	env := []string{"FLANK_MQTT=" + mqtt.URL, "FLANK_PAGE=http://" + page, "FLANK_TOKEN=" + token, "FLANK_MESSAGES=" + people.URL}
-	_, port, _ := strings.Cut(freeAddr(t), ":")
+	host, port, _ := strings.Cut(freeAddr(t), ":")
 	flow := write(t, dir, "flank.json", string(read(t, "../examples/node-red/flank.json"))) // Node-RED writes next to it
-	startOther(t, env, "node", red, "--userDir", t.TempDir(), "--port", port, flow)
+	startOther(t, env, "node", red, "--userDir", t.TempDir(), "--port", port, "-D", "uiHost="+host, flow)
 
 	alerts := follow(t, cfg, bus.TopicAlerts)
 	monitor := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
@@ -111,16 +112,22 @@ func TestEcosystemNodeRED(t *testing.T) {
 	mqtt.Publish(t, "plant/ack/"+machine, []byte("pressed"), false)
 	light(`{"red":"on","amber":"off","green":"off"}`)
 	var raised, acknowledged event.Alert
-	for _, a := range checkAlerts(t, alerts) {
-		switch a.State {
-		case event.Raised:
-			raised = a
-		case event.Acknowledged:
-			acknowledged = a
+	await.Until(t, "the acknowledgement is on its topic", func() bool { // the lamp may hear of it first
+		for _, a := range checkAlerts(t, alerts) {
+			switch a.State {
+			case event.Raised:
+				raised = a
+			case event.Acknowledged:
+				acknowledged = a
+			}
 		}
-	}
-	if acknowledged.Incident != raised.Incident || acknowledged.By != "button" || len(told) != 1 || !strings.Contains(told[0], raised.Incident) {
-		t.Errorf("raised %+v, acknowledged %+v, people got %q", raised, acknowledged, told)
+		return acknowledged.ID != ""
+	})
+	mu.Lock()
+	got := slices.Clone(told)
+	mu.Unlock()
+	if acknowledged.Incident != raised.Incident || acknowledged.By != "button" || len(got) != 1 || !strings.Contains(got[0], raised.Incident) {
+		t.Errorf("raised %+v, acknowledged %+v, people got %q", raised, acknowledged, got)
 	}
 	_ = monitor.cmd.Process.Signal(os.Interrupt)
 	light(`{"red":"off","amber":"flash","green":"off"}`)
@@ -181,9 +188,9 @@ func TestEcosystemMLflow(t *testing.T) {
 	write(t, dir, "train.yaml", strings.ReplaceAll(string(read(t, filepath.Join(dir, "train.yaml"))), `by_tool: "off", `, "")) // a run has scores of tools held out
 	run(t, "trainer", "fit", "--quiet", "--config", filepath.Join(dir, "train.yaml"), "--data", filepath.Join(dir, "history.csv"), "--model", filepath.Join(dir, "m.flank"))
 	server := "http://" + at
-	_, port, _ := strings.Cut(at, ":")
+	host, port, _ := strings.Cut(at, ":")
 	// Jobs are of language models, and need other packages.
-	startOther(t, []string{"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"}, python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", port, "--workers", "1",
+	startOther(t, []string{"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"}, python, "-m", "mlflow", "server", "--host", host, "--port", port, "--allowed-hosts", at, "--workers", "1",
 		"--backend-store-uri", "sqlite:///"+filepath.Join(dir, "mlflow.db"), "--artifacts-destination", filepath.Join(dir, "artifacts"))
 	await.Until(t, "the server of MLflow", func() bool {
 		res, err := http.Get(server + "/health")

@@ -74,10 +74,11 @@ type hold struct {
 	forget bool // held messages are lost, and their connections stay open and silent
 }
 
-// startProxy starts a proxy before the broker at target, on loopback.
+// startProxy starts a proxy before the broker at target, at the host of the broker: a name of another length would not fit into answers.
 func startProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	host, _, _ := net.SplitHostPort(target)
+	l, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 )
 
 // A program that gets a configuration with which it cannot run, as its address is taken, goes on with the one
@@ -31,11 +32,11 @@ func TestReloadGoesBack(t *testing.T) {
 		"monitor": conf + "model: m.flank\npage: \"\"\n",
 	} {
 		t.Run(program, func(t *testing.T) {
-			first, err := net.Listen("tcp", "127.0.0.1:0")
+			first, err := net.Listen("tcp", loopback.Host(3)+":0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			taken, err := net.Listen("tcp", "127.0.0.1:0")
+			taken, err := net.Listen("tcp", loopback.Host(3)+":0")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -63,8 +64,7 @@ var hosts atomic.Int64
 // other test gets the port before ingest listens there.
 func freePort(t *testing.T) string {
 	t.Helper()
-	pid := os.Getpid()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>8%250, pid%256, hosts.Add(1)))
+	l, err := net.Listen("tcp", loopback.Host(1+int(hosts.Add(1)%250))+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

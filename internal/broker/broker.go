@@ -4,7 +4,6 @@ package broker
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -35,9 +34,6 @@ const neverCompact = "315360000000"
 // than a session kfake would drop live members, and kafka-go notices that only after 36 s.
 const mostRebalance = int32((bus.SessionTimeout - time.Second) / time.Millisecond)
 
-// repairTimeout bounds the repair at a start after a kill.
-const repairTimeout = 5 * time.Minute
-
 // runningMark is the name of a file in the broker's folder while the broker runs.
 const runningMark = "running"
 
@@ -50,6 +46,7 @@ var errLocked = errors.New("in use by another process")
 type Broker struct {
 	cluster *kfake.Cluster
 	compact *compactor
+	commits *os.File     // that are begun; nil: all data is in memory
 	lock    *flock.Flock // of the folder; nil: all data is in memory
 	mark    string       // file that exists while the broker runs
 	addr    string
@@ -110,41 +107,39 @@ func (b *Broker) start(dir, addr string) error {
 		ln.Close()
 		return fmt.Errorf("broker: folder: %w", err)
 	}
-	guarded := newListener(ln)
-	if err := b.serve(guarded, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
-		ln.Close()
-		return fmt.Errorf("broker: folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
-	}
 	if killed {
-		ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
-		defer cancel()
-		to := bus.Config{Brokers: []string{b.addr}, Network: &bus.Network{Dial: func(context.Context, string, string) (net.Conn, error) { return guarded.dial() }}}
-		if _, err := bus.EndOrphans(ctx, to); err != nil {
-			b.compact.close()
-			b.cluster.Close()
+		if err := mend(dir); err != nil {
+			ln.Close()
 			return fmt.Errorf("broker: folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
 		}
 	}
-	guarded.open()
+	if err := b.serve(ln, dir, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
+		ln.Close()
+		return fmt.Errorf("broker: folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
+	}
+	if b.commits, err = noteCommits(b.cluster, filepath.Join(dir, committing)); err != nil {
+		b.compact.close()
+		b.cluster.Close()
+		return fmt.Errorf("broker: folder: %w", err)
+	}
 	return nil
 }
 
 // NewMemory starts a broker behind a listener, which Close closes. It keeps all data
 // in memory: for simulations.
 func NewMemory(ln net.Listener) (*Broker, error) {
-	guarded, b := newListener(ln), new(Broker)
-	if err := b.serve(guarded); err != nil {
+	b := new(Broker)
+	if err := b.serve(ln, ""); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	guarded.open()
 	return b, nil
 }
 
 // serve starts the cluster behind a listener.
-func (b *Broker) serve(ln net.Listener, more ...kfake.Opt) (err error) {
+func (b *Broker) serve(ln net.Listener, dir string, more ...kfake.Opt) (err error) {
 	b.cluster, err = kfake.NewCluster(append(more,
 		kfake.NumBrokers(1),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener{ln}, nil }),
 		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": neverCompact, "message.max.bytes": "16777216"}),
 	)...)
 	if err != nil {
@@ -155,7 +150,7 @@ func (b *Broker) serve(ln net.Listener, more ...kfake.Opt) (err error) {
 		join.RebalanceTimeoutMillis = min(join.RebalanceTimeoutMillis, mostRebalance)
 		return nil, nil, false
 	})
-	b.compact, b.addr = startCompactor(b.cluster), ln.Addr().String()
+	b.compact, b.addr = startCompactor(b.cluster, dir), ln.Addr().String()
 	return nil
 }
 
@@ -183,7 +178,7 @@ func (b *Broker) Close() error {
 		b.compact.close()
 		b.cluster.Close()
 		if b.lock != nil {
-			b.err = cmp.Or(os.Remove(b.mark), b.lock.Close())
+			b.err = cmp.Or(b.commits.Close(), os.Remove(b.mark), b.lock.Close())
 		}
 	})
 	return b.err

@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -10,6 +13,11 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 )
+
+// compacting is a folder in the broker's: partitions as they were before kfake began to compact them.
+const compacting = "compacting"
+
+var compacted = []string{bus.TopicState, bus.TopicModels, bus.TopicLabels}
 
 // compactEvery is how often the embedded broker compacts topics and removes what is old.
 const compactEvery = 10 * time.Second
@@ -20,6 +28,7 @@ const compactEvery = 10 * time.Second
 // gone.
 type compactor struct {
 	cluster *kfake.Cluster
+	dir     string // of the broker; empty: all data is in memory
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -28,9 +37,9 @@ type compactor struct {
 	over    bool // the broker stops
 }
 
-func startCompactor(c *kfake.Cluster) *compactor {
+func startCompactor(c *kfake.Cluster, dir string) *compactor {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &compactor{cluster: c, stop: stop}
+	k := &compactor{cluster: c, dir: dir, stop: stop}
 	k.running.Go(func() {
 		tick := time.NewTicker(compactEvery)
 		defer tick.Stop()
@@ -63,16 +72,46 @@ func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.over && k.settled() {
+		k.keep()
 		k.cluster.Compact()
+		k.forget()
 		k.cluster.DropControl()
 		k.waiting = false
 	}
 	return nil, nil, false
 }
 
+// keep links the files that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. Where
+// a file cannot be linked, there is no such folder.
+func (k *compactor) keep() {
+	if k.dir == "" {
+		return
+	}
+	kept := filepath.Join(k.dir, compacting)
+	err := os.RemoveAll(kept + ".tmp")
+	for _, topic := range compacted {
+		files, _ := filepath.Glob(filepath.Join(k.dir, "kafka", "partitions", topic+"-*", "*"))
+		for _, f := range files {
+			to := filepath.Join(kept+".tmp", filepath.Base(filepath.Dir(f)))
+			err = cmp.Or(err, os.MkdirAll(to, 0o700))
+			err = cmp.Or(err, os.Link(f, filepath.Join(to, filepath.Base(f))))
+		}
+	}
+	if err == nil {
+		_ = os.Rename(kept+".tmp", kept)
+	}
+}
+
+func (k *compactor) forget() {
+	kept := filepath.Join(k.dir, compacting)
+	if k.dir != "" && os.Rename(kept, kept+".tmp") == nil {
+		_ = os.RemoveAll(kept + ".tmp")
+	}
+}
+
 // settled reports whether every transaction on the compacted topics has ended.
 func (k *compactor) settled() bool {
-	for _, topic := range []string{bus.TopicState, bus.TopicModels} {
+	for _, topic := range compacted {
 		for _, p := range k.cluster.PartitionInfos(topic) {
 			if p.LastStableOffset < p.HighWatermark {
 				return false

@@ -20,51 +20,15 @@ const (
 
 var errRequest = errors.New("request that the embedded broker does not take")
 
-// listener stands between clients and the broker. Until it is opened, only dial reaches the broker.
-type listener struct {
-	net.Listener
-	private chan net.Conn
-	opened  chan struct{}
-	closed  chan struct{}
-	once    sync.Once
-}
+// listener stands between clients and the broker.
+type listener struct{ net.Listener }
 
-func newListener(l net.Listener) *listener {
-	return &listener{Listener: l, private: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
-}
-
-// open lets clients in. It is called once.
-func (l *listener) open() { close(l.opened) }
-
-// dial connects to the broker without the network.
-func (l *listener) dial() (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case l.private <- theirs:
-		return ours, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.private:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-l.opened:
-	}
+func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	return &requestConn{Conn: c, answered: make(chan struct{}, 1), closed: make(chan struct{})}, nil
-}
-
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
 }
 
 // requestConn passes the requests of a client on to the broker. It closes the connection at

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 )
 
 func TestBrokerRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b, err := StartBroker(dir, "127.0.0.1:0")
+	b, err := StartBroker(dir, loopback.Host(1)+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestProbe(t *testing.T) {
 	if err := Probe(testContext(t), cfg); err != nil {
 		t.Errorf("a running broker: %v", err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", loopback.Host(1)+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

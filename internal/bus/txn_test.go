@@ -19,6 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 )
 
 // withPartition runs a group of one member and calls f in its handler, once.
@@ -437,7 +439,7 @@ func TestUnansweredRequests(t *testing.T) {
 func TestResultsThroughRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b, err := StartBroker(dir, "127.0.0.1:0")
+	b, err := StartBroker(dir, loopback.Host(1)+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,20 @@ type Fleet struct {
 	Named []string
 }
 
+// Everything returns a fleet in which a model judges every machine.
+func Everything(m *model.Model) Fleet {
+	d := &Deployment{Champion: m}
+	return Fleet{
+		Of: func(string, string) *Deployment { return d },
+		Model: func(id string) *model.Model {
+			if id == m.ID() {
+				return m
+			}
+			return nil
+		},
+	}
+}
+
 // expect makes the machines that deployments name machines of the partition, also if no window of them has ever come: then
 // they are silent.
 func (o *Owner) expect(now time.Time) {

@@ -344,9 +344,6 @@ func TestSwapAtTheNextTool(t *testing.T) {
 // A hundred swaps between two models, at once and at the next tool, with restarts: each window
 // has one result, and alarms are raised and cleared as without any swap of models that agree.
 func TestHundredSwaps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("swaps a model a hundred times")
-	}
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
 	all := make([]*window.Features, 0, 2000)
 	for i := range 2000 {
@@ -577,20 +574,6 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 		if of := map[string]string{"0000000000000001": a.ID(), "0000000000000002": b.ID()}[r.Epoch]; r.Model != of || r.Late != (r.Model == a.ID()) {
 			t.Fatalf("%s", event.JSON(r))
 		}
-	}
-}
-
-// Everything returns a fleet in which a model judges every machine.
-func Everything(m *model.Model) Fleet {
-	d := &Deployment{Champion: m}
-	return Fleet{
-		Of: func(string, string) *Deployment { return d },
-		Model: func(id string) *model.Model {
-			if id == m.ID() {
-				return m
-			}
-			return nil
-		},
 	}
 }
 

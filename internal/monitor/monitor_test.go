@@ -29,6 +29,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -86,7 +87,7 @@ func newPlantIn(t *testing.T, dir string) *plant {
 // open starts the broker on the plant's folder, and a producer.
 func (p *plant) open() {
 	p.t.Helper()
-	p.start("127.0.0.1:0")
+	p.start(loopback.Host(1) + ":0")
 	p.t.Cleanup(func() { p.broker.Close() })
 	p.bus = p.broker.Config("test")
 	var err error

@@ -24,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -309,7 +310,7 @@ func TestPageMetricsAreDocumented(t *testing.T) {
 // An address is free again as soon as its server is stopped, also before it has served: the next run of a program
 // that reloads may use it.
 func TestServeStops(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := net.Listen("tcp", loopback.Host(1)+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

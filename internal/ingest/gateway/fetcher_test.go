@@ -193,7 +193,11 @@ func TestFetchGoesOnAfterARestart(t *testing.T) {
 	p := newPlant(t)
 	p.fill(1200) // 480 are a message
 	c := ask("long", event.Wanted{From: day, To: day.Add(time.Hour), Windows: 100_000})
-	f, err := NewFetcher(FetcherConfig{Machine: lathe, SpoolDir: p.spool, Length: time.Second, Bus: p.bus, Log: zerolog.New(&p.log)})
+	var f *Fetcher
+	f, err := NewFetcher(FetcherConfig{
+		Machine: lathe, SpoolDir: p.spool, Length: time.Second, Bus: p.bus, Log: zerolog.New(&p.log),
+		Behind: func() bool { return f.Sent() > 0 }, // it waits behind the first message until it is stopped
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/loopback"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -55,7 +56,7 @@ func newPlant(t *testing.T) *plant {
 // newPlantOnDisk is newPlant with a broker that may be started again.
 func newPlantOnDisk(t *testing.T) *plant {
 	dir := t.TempDir()
-	p := newPlantOf(t, startBroker(t, dir, "127.0.0.1:0"))
+	p := newPlantOf(t, startBroker(t, dir, loopback.Host(1)+":0"))
 	p.brokerDir = dir
 	t.Cleanup(func() { p.broker.Close() })
 	return p

@@ -1,0 +1,201 @@
+package broker
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/bus"
+)
+
+// kfake ends a transaction in one partition after the other. A kill between two of them would commit half of it, such as a state that
+// has judged windows whose results no one sees. A kill between a batch and its entry of the index, by which kfake tells that a
+// transaction is open, would do the same. And kfake aborts what was open without a marker: readers would take all later messages of the
+// producer for aborted, and after the next kill kfake itself would take the aborted ones for committed. So the broker notes
+// which transaction it is about to commit, and mends the files of a broker that was killed before kfake reads them.
+
+// committing is the name of a file in the broker's folder: the producer and epoch that commit, or zeros once another
+// transaction has begun.
+const committing = "committing"
+
+const (
+	indexEntry = 15 // bytes, in kfake's files
+	batchHead  = 61 // bytes of a batch before its records
+	inTxn      = 0x10
+	isMarker   = 0x20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// owner is who writes a transaction, as the file committing has it.
+func owner(producer int64, epoch int16) string {
+	return string(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(nil, uint64(producer)), uint16(epoch)))
+}
+
+// noteCommits keeps the file committing.
+func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	note := func(o string) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		_, err := f.WriteAt([]byte(o), 0)
+		return nil, err, err != nil
+	}
+	c.ControlKey(int16(kmsg.AddPartitionsToTxn), func(kmsg.Request) (kmsg.Response, error, bool) { return note(owner(0, 0)) })
+	c.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if end := req.(*kmsg.EndTxnRequest); end.Commit {
+			return note(owner(end.ProducerID, end.ProducerEpoch))
+		}
+		return nil, nil, false
+	})
+	return f, err
+}
+
+// mend completes the files that a broker which was killed has left in its folder: partitions that it was compacting, the indexes, and a marker wherever a transaction
+// is open, which commits the one that the broker was committing and aborts all others.
+func mend(dir string) error {
+	last, err := os.ReadFile(filepath.Join(dir, committing))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, compacting, "*"))
+	for _, p := range kept {
+		to := filepath.Join(dir, "kafka", "partitions", filepath.Base(p))
+		err = cmp.Or(err, os.RemoveAll(to))
+		err = cmp.Or(err, os.Rename(p, to))
+	}
+	if err = cmp.Or(err, os.RemoveAll(filepath.Join(dir, compacting))); err != nil {
+		return err
+	}
+	partitions, err := filepath.Glob(filepath.Join(dir, "kafka", "partitions", "*"))
+	aborted := make(map[int64]int16) // epochs by producer
+	for _, p := range partitions {
+		if !strings.HasPrefix(filepath.Base(p), bus.TopicWindows) { // windows are not written in transactions
+			err = cmp.Or(err, mendPartition(p, string(last), aborted))
+		}
+	}
+	if err != nil || len(aborted) == 0 {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "kafka", "pids.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	for producer, epoch := range aborted { // clients which outlive the broker notice by the next epoch that their transaction is over
+		text := fmt.Appendf([]byte{1, 0}, `{"type":"timeout","pid":%d,"epoch":%d}`, producer, epoch+1)
+		head := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
+		if err == nil {
+			_, err = f.Write(append(binary.LittleEndian.AppendUint32(head, crc32.Checksum(text, castagnoli)), text...))
+		}
+	}
+	return cmp.Or(err, f.Close())
+}
+
+// mendPartition completes the files of a partition, and notes whose transactions it aborted.
+func mendPartition(dir, last string, aborted map[int64]int16) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.dat")) // named by numbers
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	open := make(map[int64]int16)
+	var s segment
+	for _, path := range paths {
+		err = cmp.Or(err, s.read(path, open))
+	}
+	for _, producer := range slices.Sorted(maps.Keys(open)) {
+		commit := owner(producer, open[producer]) == last
+		if !commit {
+			aborted[producer] = open[producer]
+		}
+		err = cmp.Or(err, s.end(producer, open[producer], commit))
+	}
+	return err
+}
+
+// segment is a file of batches and its index.
+type segment struct {
+	path  string           // of the batches
+	index []byte           // an entry for each batch
+	size  int64            // of the batches
+	batch kmsg.RecordBatch // the last one
+}
+
+// read reads a segment up to its end or to what is torn, which kfake cuts off, and writes its index again. It adds the transactions that begin
+// in the segment to those that are open, and removes those that end.
+func (s *segment) read(path string, open map[int64]int16) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	*s = segment{path: path, batch: s.batch}
+	var raw []byte
+	for r := bufio.NewReader(f); ; {
+		head, err := r.Peek(batchHead)
+		if err != nil {
+			break
+		}
+		size := 12 + int(int32(binary.BigEndian.Uint32(head[8:])))
+		if size < batchHead || size > maxProduce {
+			break
+		}
+		raw = slices.Grow(raw[:0], size)[:size]
+		if _, err := io.ReadFull(r, raw); err != nil || crc32.Checksum(raw[21:], castagnoli) != binary.BigEndian.Uint32(raw[17:]) || s.batch.ReadFrom(raw) != nil {
+			break
+		}
+		s.add(size)
+		switch s.batch.Attributes & (inTxn | isMarker) {
+		case inTxn:
+			open[s.batch.ProducerID] = s.batch.ProducerEpoch
+		case inTxn | isMarker:
+			delete(open, s.batch.ProducerID)
+		}
+	}
+	return os.WriteFile(strings.TrimSuffix(path, ".dat")+".idx", s.index, 0o644)
+}
+
+// add adds an entry of the batch to the index. kfake works out by itself which time is the newest.
+func (s *segment) add(size int) {
+	s.size += int64(size)
+	e := binary.LittleEndian.AppendUint32([]byte{1, 0}, uint32(s.batch.PartitionLeaderEpoch))
+	e = append(e, make([]byte, 9)...)
+	if s.batch.Attributes&(inTxn|isMarker) == inTxn {
+		e[indexEntry-1] = 1
+	}
+	e[1] = byte(crc32.Checksum(e[2:], castagnoli))
+	s.index = append(s.index, e...)
+}
+
+// end appends a marker to the newest segment.
+func (s *segment) end(producer int64, epoch int16, commit bool) error {
+	var key kmsg.ControlRecordKey
+	if commit {
+		key.Type = kmsg.ControlRecordKeyTypeCommit
+	}
+	rec := kmsg.Record{Key: key.AppendTo(nil), Value: new(kmsg.EndTxnMarker).AppendTo(nil)}
+	rec.Length = int32(len(rec.AppendTo(nil)) - 1) // without the byte that says it
+	b := &s.batch
+	*b = kmsg.RecordBatch{
+		FirstOffset: b.FirstOffset + int64(b.LastOffsetDelta) + 1, PartitionLeaderEpoch: b.PartitionLeaderEpoch, Magic: 2, Attributes: inTxn | isMarker,
+		FirstTimestamp: b.MaxTimestamp, MaxTimestamp: b.MaxTimestamp, ProducerID: producer, ProducerEpoch: epoch, FirstSequence: -1, NumRecords: 1, Records: rec.AppendTo(nil),
+	}
+	raw := b.AppendTo(nil)
+	b.Length, b.CRC = int32(len(raw)-12), int32(crc32.Checksum(raw[21:], castagnoli))
+	at := s.size
+	s.add(len(raw))
+	f, err := os.OpenFile(s.path, os.O_WRONLY, 0)
+	if err == nil {
+		err = f.Truncate(at)
+	}
+	if err == nil {
+		_, err = f.WriteAt(b.AppendTo(nil), at)
+	}
+	return cmp.Or(err, f.Close(), os.WriteFile(strings.TrimSuffix(s.path, ".dat")+".idx", s.index, 0o644))
+}
