@@ -173,6 +173,9 @@ func (dir folder) bare(t *testing.T, name string) ([]byte, model.DataSet) {
 // Features on Kafka teach what their windows teach, byte for byte: also where windows are gone, where a gateway in mode
 // edge sent none, and where wear was measured after that.
 func TestFitFeaturesOnKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains several times on all windows of the drill")
+	}
 	t.Parallel()
 	dir := bench(t, "drill.yaml", drillYAML)
 	all, late, mixed := newPlant(t), newPlant(t), newPlant(t) // has everything; lost its windows; lost some

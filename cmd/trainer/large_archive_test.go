@@ -40,6 +40,9 @@ func archivedDrills(t *testing.T) {
 // An archive of more windows than memory is for stays on disk. What is learnt of when the machine cuts, and what is made of each window,
 // is what it is from memory.
 func TestFitLargeArchive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits from disk")
+	}
 	archivedDrills(t)
 	const all = " --wear wear.csv --table kept/features/**/*.parquet"
 	run := func(args string) string {

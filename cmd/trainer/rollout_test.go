@@ -225,6 +225,9 @@ func (s *story) String() string {
 }
 
 func TestRolloutErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a broker that is not there")
+	}
 	addr, dir := rollout(t)
 	before := cli.KafkaPatience
 	cli.KafkaPatience = 100 * time.Millisecond

@@ -44,6 +44,9 @@ func wide(text string) string {
 
 // Files as loggers write them are read with what init writes, or are refused with a reason; in neither case is anything guessed in silence.
 func TestInitStrangeFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a hundred files")
+	}
 	t.Parallel()
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	at := func(i int) time.Time { return start.Add(time.Duration(i) * 50 * time.Millisecond) }

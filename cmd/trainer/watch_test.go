@@ -123,6 +123,9 @@ func figures(m *asked) string {
 
 // Watch gathers what monitors and people said of each champion, in the time that counts, and nothing of others.
 func TestWatchGathers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a broker with what monitors said of several days")
+	}
 	t.Parallel()
 	addr, dir := rollout(t)
 	told := story{t: t, dir: dir, addr: addr, ids: make(map[string]string)}
@@ -268,6 +271,9 @@ func TestBeginningIsLost(t *testing.T) {
 
 // From a measurement to a candidate on trial: due, a worse candidate that is not published, a good one, and a person is waited for.
 func TestWatchRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains again several times")
+	}
 	t.Parallel()
 	config := strings.Replace(drillYAML, `by_tool: "off"`, "by_tool: leave-one-out", 1) + "watch: {new_tools: 1}\n"
 	poor := config + "guard: \"off\"\nexclude: [\"*.b*\", \"*.c*\", \"*.e*\", \"*.f*\", \"*.h*\", \"*.i*\", \"*.k*\", \"*.m*\", \"*.p*\", \"*.r*\", \"*.sh*\", \"*.sl*\", \"*.sp*\", \"*.st*\", \"*.z*\"]\n" // skewness alone

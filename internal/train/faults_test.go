@@ -129,6 +129,9 @@ var drillModel = sync.OnceValues(func() (*model.Model, error) {
 // Two hundred faults of sensors are found as such, and none passes for a fault
 // of the tool.
 func TestSensorFaultsAreNoToolFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges tools with each fault of a sensor")
+	}
 	t.Parallel()
 	if raceDetector {
 		t.Skip("takes a minute with the race detector, and starts nothing of its own")

@@ -211,6 +211,9 @@ func TestFailedSensorsAbstain(t *testing.T) {
 // In trials a sensor is stuck at what it read in the window before, so that two more make three; a feature of two sensors is missing if
 // one has failed.
 func TestMending(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains, and judges trials with broken sensors")
+	}
 	m, _ := guardedModel(t)
 	origins := m.NewJudge().Origins()
 	origins[7].Other = "power"
@@ -254,6 +257,9 @@ func TestMendingOfAGain(t *testing.T) {
 // A step in the gain of a sensor is taken out of its features, by the power that each has, also across a restart; the verdict has it,
 // and a new tool begins without it. A window that stands alone knows no step.
 func TestStepOfAGain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on tools whose sensor changes its gain")
+	}
 	t.Parallel()
 	j := guardedJob(t)
 	j.Config.Guard, j.Config.Reference.Mode = classify.GuardVoteAndGains, model.ReferenceLog

@@ -256,6 +256,9 @@ func worn(t *testing.T, text string, tool string, fromUM float64) string {
 }
 
 func TestReferencesOfUsedTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains several times")
+	}
 	t.Parallel()
 	none := func(*Job) {}
 	begins := func(tool string, um float64) func(*Job) {

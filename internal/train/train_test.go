@@ -166,6 +166,9 @@ func judgeRecording(t *testing.T, m *model.Model, in Input, rule wear.Rule) (rig
 // Equal jobs give equal models and reports, byte for byte, for any number
 // of workers.
 func TestEqualJobsGiveEqualBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains several times")
+	}
 	t.Parallel()
 	result := func(j Job, workers int, seed uint64) []byte {
 		j.Workers, j.Config.Seed = workers, seed

@@ -416,6 +416,9 @@ func madeFinder() *twinFinder {
 
 // Tools of one programme are not copies, at any part of it that they begin; their copies are, with any change.
 func TestTwinsOfOneProgramme(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates twins")
+	}
 	t.Parallel()
 	all := func(int) bool { return true }
 	swapped := func(x [][]float64) (out [][]float64) {

@@ -219,6 +219,9 @@ func TestArchiveHoldsWhatKafkaHas(t *testing.T) {
 
 // A run that is cut off anywhere, and begun again until one ends, leaves the bytes of a run that was not.
 func TestKilledAHundredTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("is killed a hundred times")
+	}
 	p := newPlant(t)
 	p.days(t)
 	whole := t.TempDir()

@@ -261,6 +261,9 @@ func TestChoose(t *testing.T) {
 
 // The notes where the data cannot give what is asked for.
 func TestNotes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches settings for each note")
+	}
 	loud := life(strings.Repeat("9", 100))
 	for name, tc := range map[string]struct {
 		lives  []Life
