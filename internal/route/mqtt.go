@@ -283,7 +283,7 @@ func (q *mqttReceiver) death() []byte {
 	return spbPayload(q.now(), -1, []spbMetric{{"bdSeq", bd}})
 }
 
-// up begins to show what stands on a connection that began. It does not wait for the broker: the manager notices that the
+// up begins to show the machines on a connection that began. It does not wait for the broker: the manager notices that the
 // connection has ended, and asks for the next one, only after up.
 func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	q.lives.Begin()
