@@ -110,7 +110,7 @@ func (b *Broker) start(dir, addr string) error {
 	if killed {
 		if err := mend(dir); err != nil {
 			ln.Close()
-			return fmt.Errorf("broker: folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
+			return fmt.Errorf("broker: folder %s: after it was killed: %w: end the cause, such as a full disk, and start again; if that does not help, move the folder away", dir, err)
 		}
 	}
 	if err := b.serve(ln, dir, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {

@@ -90,7 +90,7 @@ func (k *compactor) keep() {
 	kept := filepath.Join(k.dir, compacting)
 	err := os.RemoveAll(kept + ".tmp")
 	for _, topic := range compacted {
-		files, _ := filepath.Glob(filepath.Join(k.dir, "kafka", "partitions", topic+"-*", "*"))
+		files := glob(filepath.Join(k.dir, "kafka", "partitions"), topic+"-*/*")
 		for _, f := range files {
 			to := filepath.Join(kept+".tmp", filepath.Base(filepath.Dir(f)))
 			err = cmp.Or(err, os.MkdirAll(to, 0o700))
