@@ -80,6 +80,34 @@ func TestKilledWhileItCompacts(t *testing.T) {
 	}
 }
 
+// A full disk has its room for what kfake writes when it compacts: nothing keeps the files that it deletes.
+func TestCompactsOnAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no file that is always full: ", err)
+	}
+	dir := t.TempDir()
+	partition := filepath.Join(dir, "kafka", "partitions", bus.TopicState+"-0")
+	if err := cmp.Or(os.MkdirAll(partition, 0o700), os.WriteFile(filepath.Join(partition, "0.dat"), []byte("batches"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	k := &compactor{dir: dir}
+	for _, full := range []bool{false, true} {
+		if full {
+			if err := os.Symlink("/dev/full", filepath.Join(dir, compacting+".room")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.keep()
+		if kept := glob(dir, compacting+"*/*/*"); (len(kept) == 0) != full {
+			t.Errorf("full: %v: kept %q", full, kept)
+		}
+		k.forget()
+		if left := glob(dir, compacting+"*"); len(left) > 0 {
+			t.Errorf("full: %v: left %q", full, left)
+		}
+	}
+}
+
 // What a start after a kill could not mend is mended by the next start.
 func TestMendsAfterAnError(t *testing.T) {
 	dir := t.TempDir()
