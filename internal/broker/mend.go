@@ -44,8 +44,7 @@ func owner(producer int64, epoch int16) string {
 }
 
 // noteCommits keeps the file committing.
-func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+func noteCommits(c *kfake.Cluster, f *os.File) {
 	note := func(o string) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		_, err := f.WriteAt([]byte(o), 0)
@@ -58,7 +57,6 @@ func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
 		}
 		return nil, nil, false
 	})
-	return f, err
 }
 
 // glob is filepath.Glob in a folder, whose name may have any characters.
