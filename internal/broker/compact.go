@@ -82,7 +82,7 @@ func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
 	return nil, nil, false
 }
 
-// keep links the files that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. There
+// keep links the batches that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. There
 // is no such folder where a file cannot be linked, nor where the disk has no room for both: kfake drops what it cannot write.
 func (k *compactor) keep() {
 	if k.dir == "" {
@@ -92,7 +92,7 @@ func (k *compactor) keep() {
 	kept, partitions := filepath.Join(k.dir, compacting), filepath.Join(k.dir, "kafka", "partitions")
 	room, err := os.Create(kept + ".room")
 	for _, topic := range compacted {
-		for _, f := range glob(partitions, topic+"-*/*") {
+		for _, f := range glob(partitions, topic+"-*/*.dat") {
 			to := strings.Replace(f, partitions, kept+".tmp", 1)
 			data, unread := os.ReadFile(f)
 			_, full := room.Write(data)
