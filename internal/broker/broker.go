@@ -49,9 +49,20 @@ type Broker struct {
 	commits *os.File     // that are begun; nil: all data is in memory
 	lock    *flock.Flock // of the folder; nil: all data is in memory
 	mark    string       // file that exists while the broker runs
+	unsaved failure      // of kfake to write
 	addr    string
 	once    sync.Once
 	err     error // of Close
+}
+
+// failure is the first error that kfake has logged: it tells no one else that it could not write.
+type failure struct{ err error }
+
+// Logf notes an error. kfake calls it in the one goroutine that writes.
+func (f *failure) Logf(level kfake.LogLevel, text string, args ...any) {
+	if level == kfake.LogLevelError && f.err == nil {
+		f.err = fmt.Errorf("broker: not everything could be written, perhaps for lack of room: the next start mends the files: "+text, args...)
+	}
 }
 
 // CheckAddress reports an address that a broker does not listen on.
@@ -110,18 +121,18 @@ func (b *Broker) start(dir, addr string) error {
 	if killed {
 		if err := mend(dir); err != nil {
 			ln.Close()
-			return fmt.Errorf("broker: folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
+			return fmt.Errorf("broker: folder %s: cannot mend its files: %w: end the cause, such as a full disk, and start again; if that does not help, move the folder away", dir, err)
 		}
+	}
+	if b.commits, err = os.OpenFile(filepath.Join(dir, committing), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+		ln.Close()
+		return fmt.Errorf("broker: folder: %w", err)
 	}
 	if err := b.serve(ln, dir, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
 		ln.Close()
 		return fmt.Errorf("broker: folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
 	}
-	if b.commits, err = noteCommits(b.cluster, filepath.Join(dir, committing)); err != nil {
-		b.compact.close()
-		b.cluster.Close()
-		return fmt.Errorf("broker: folder: %w", err)
-	}
+	noteCommits(b.cluster, b.commits)
 	return nil
 }
 
@@ -139,6 +150,7 @@ func NewMemory(ln net.Listener) (*Broker, error) {
 func (b *Broker) serve(ln net.Listener, dir string, more ...kfake.Opt) (err error) {
 	b.cluster, err = kfake.NewCluster(append(more,
 		kfake.NumBrokers(1),
+		kfake.WithLogger(&b.unsaved),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener{ln}, nil }),
 		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": neverCompact, "message.max.bytes": "16777216"}),
 	)...)
@@ -171,14 +183,17 @@ func (b *Broker) Config(clientID string) bus.Config {
 	}}
 }
 
-// Close writes all data to disk, stops the broker and unlocks the folder. Closing again
-// does nothing.
+// Close writes all data to disk, stops the broker and unlocks the folder. If some could not be
+// written, the next start mends the files. Closing again does nothing.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		b.compact.close()
 		b.cluster.Close()
 		if b.lock != nil {
-			b.err = cmp.Or(b.commits.Close(), os.Remove(b.mark), b.lock.Close())
+			if b.err = b.unsaved.err; b.err == nil {
+				b.err = os.Remove(b.mark)
+			}
+			b.err = cmp.Or(b.err, b.commits.Close(), b.lock.Close())
 		}
 	})
 	return b.err
@@ -192,15 +207,6 @@ func markRunning(dir string) (killed bool, err error) {
 	if os.IsExist(err) {
 		return true, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	if err := cmp.Or(f.Sync(), f.Close()); err != nil {
-		return false, err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return false, err
-	}
-	return false, cmp.Or(folder.Sync(), folder.Close())
+	folder, failed := os.Open(dir)
+	return false, cmp.Or(err, f.Sync(), f.Close(), failed, folder.Sync(), folder.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +57,11 @@ func TestStartRefused(t *testing.T) {
 }
 
 // The file that shows a kill exists while a broker runs, and not afterwards.
+// It stays if the broker could not write everything, so that the next start mends the files.
 func TestBrokerMark(t *testing.T) {
 	dir := t.TempDir()
-	for life := range 2 {
+	full := filepath.Join(dir, "kafka", "meta.json.tmp") // a folder where kfake writes a file
+	for life, fails := range []bool{false, true, false} {
 		b, err := Start(dir, "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -66,8 +69,18 @@ func TestBrokerMark(t *testing.T) {
 		if _, err := os.Stat(b.mark); err != nil {
 			t.Errorf("life %d: %v", life, err)
 		}
-		b.Close()
-		if _, err := os.Stat(b.mark); !os.IsNotExist(err) {
+		if fails {
+			err = os.Mkdir(full, 0o700)
+		} else if life > 0 {
+			err = os.Remove(full)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); (err != nil) != fails {
+			t.Errorf("life %d, closed: %v", life, err)
+		}
+		if _, err := os.Stat(b.mark); os.IsNotExist(err) == fails {
 			t.Errorf("life %d, closed: %v", life, err)
 		}
 	}

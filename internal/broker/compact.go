@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,30 +82,32 @@ func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
 	return nil, nil, false
 }
 
-// keep links the files that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. Where
-// a file cannot be linked, there is no such folder.
+// keep links the batches that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. There
+// is no such folder where a file cannot be linked, nor where the disk has no room for both: kfake drops what it cannot write.
 func (k *compactor) keep() {
 	if k.dir == "" {
 		return
 	}
-	kept := filepath.Join(k.dir, compacting)
-	err := os.RemoveAll(kept + ".tmp")
+	k.forget() // what a failure left
+	kept, partitions := filepath.Join(k.dir, compacting), filepath.Join(k.dir, "kafka", "partitions")
+	room, err := os.Create(kept + ".room")
 	for _, topic := range compacted {
-		files, _ := filepath.Glob(filepath.Join(k.dir, "kafka", "partitions", topic+"-*", "*"))
-		for _, f := range files {
-			to := filepath.Join(kept+".tmp", filepath.Base(filepath.Dir(f)))
-			err = cmp.Or(err, os.MkdirAll(to, 0o700))
-			err = cmp.Or(err, os.Link(f, filepath.Join(to, filepath.Base(f))))
+		for _, f := range glob(partitions, topic+"-*/*.dat") {
+			to := strings.Replace(f, partitions, kept+".tmp", 1)
+			data, unread := os.ReadFile(f)
+			_, full := room.Write(data)
+			err = cmp.Or(err, unread, full, os.MkdirAll(filepath.Dir(to), 0o700), os.Link(f, to))
 		}
 	}
-	if err == nil {
-		_ = os.Rename(kept+".tmp", kept)
+	err = cmp.Or(err, room.Close(), os.Remove(kept+".room"))
+	if err != nil || os.Rename(kept+".tmp", kept) != nil {
+		_ = os.RemoveAll(kept + ".tmp")
 	}
 }
 
 func (k *compactor) forget() {
-	kept := filepath.Join(k.dir, compacting)
-	if k.dir != "" && os.Rename(kept, kept+".tmp") == nil {
+	if kept := filepath.Join(k.dir, compacting); k.dir != "" {
+		_ = os.Rename(kept, kept+".tmp")
 		_ = os.RemoveAll(kept + ".tmp")
 	}
 }

@@ -1,13 +1,11 @@
 package broker
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -46,8 +44,7 @@ func owner(producer int64, epoch int16) string {
 }
 
 // noteCommits keeps the file committing.
-func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+func noteCommits(c *kfake.Cluster, f *os.File) {
 	note := func(o string) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		_, err := f.WriteAt([]byte(o), 0)
@@ -60,63 +57,69 @@ func noteCommits(c *kfake.Cluster, path string) (*os.File, error) {
 		}
 		return nil, nil, false
 	})
-	return f, err
+}
+
+// glob is filepath.Glob in a folder, whose name may have any characters.
+func glob(dir, pattern string) []string {
+	names, _ := fs.Glob(os.DirFS(dir), pattern)
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names
 }
 
 // mend completes the files that a broker which was killed has left in its folder: partitions that it was compacting, the indexes, and a marker wherever a transaction
-// is open, which commits the one that the broker was committing and aborts all others.
+// is open, which commits the one that the broker was committing and aborts all others. After an error or a kill it goes on when it is called again.
 func mend(dir string) error {
 	last, err := os.ReadFile(filepath.Join(dir, committing))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	kept, err := filepath.Glob(filepath.Join(dir, compacting, "*"))
-	for _, p := range kept {
-		to := filepath.Join(dir, "kafka", "partitions", filepath.Base(p))
-		err = cmp.Or(err, os.RemoveAll(to))
-		err = cmp.Or(err, os.Rename(p, to))
+	partitions := filepath.Join(dir, "kafka", "partitions")
+	for _, p := range glob(dir, compacting+"/*") {
+		to := filepath.Join(partitions, filepath.Base(p))
+		if err := cmp.Or(os.RemoveAll(to), os.Rename(p, to)); err != nil {
+			return err
+		}
 	}
-	if err = cmp.Or(err, os.RemoveAll(filepath.Join(dir, compacting))); err != nil {
-		return err
-	}
-	partitions, err := filepath.Glob(filepath.Join(dir, "kafka", "partitions", "*"))
-	aborted := make(map[int64]int16) // epochs by producer
-	for _, p := range partitions {
+	err = os.RemoveAll(filepath.Join(dir, compacting))
+	for _, p := range glob(partitions, "*") {
 		if !strings.HasPrefix(filepath.Base(p), bus.TopicWindows) { // windows are not written in transactions
-			err = cmp.Or(err, mendPartition(p, string(last), aborted))
+			err = cmp.Or(err, mendPartition(p, string(last), filepath.Join(dir, "kafka", "pids.log")))
 		}
 	}
-	if err != nil || len(aborted) == 0 {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "kafka", "pids.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	for producer, epoch := range aborted { // clients which outlive the broker notice by the next epoch that their transaction is over
-		text := fmt.Appendf([]byte{1, 0}, `{"type":"timeout","pid":%d,"epoch":%d}`, producer, epoch+1)
-		head := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
-		if err == nil {
-			_, err = f.Write(append(binary.LittleEndian.AppendUint32(head, crc32.Checksum(text, castagnoli)), text...))
-		}
-	}
-	return cmp.Or(err, f.Close())
+	return err
 }
 
-// mendPartition completes the files of a partition, and notes whose transactions it aborted.
-func mendPartition(dir, last string, aborted map[int64]int16) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.dat")) // named by numbers
+// mendPartition completes the files of a partition.
+func mendPartition(dir, last, producers string) (err error) {
+	paths := glob(dir, "*.dat") // named by numbers
 	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	open := make(map[int64]int16)
+	open := make(map[int64]int16) // epochs by producer
 	var s segment
 	for _, path := range paths {
 		err = cmp.Or(err, s.read(path, open))
 	}
 	for _, producer := range slices.Sorted(maps.Keys(open)) {
 		commit := owner(producer, open[producer]) == last
-		if !commit {
-			aborted[producer] = open[producer]
+		if err == nil && !commit {
+			err = fence(producers, producer, open[producer])
 		}
-		err = cmp.Or(err, s.end(producer, open[producer], commit))
+		if err == nil {
+			err = s.end(producer, open[producer], commit)
+		}
 	}
 	return err
+}
+
+// fence gives a producer its next epoch, by which a client that outlives the broker notices that its transaction is over.
+func fence(producers string, producer int64, epoch int16) error {
+	text := fmt.Appendf([]byte{1, 0}, `{"type":"timeout","pid":%d,"epoch":%d}`, producer, epoch+1)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(text, castagnoli))
+	f, err := os.OpenFile(producers, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	_, failed := f.Write(append(head, text...))
+	return cmp.Or(err, failed, f.Close())
 }
 
 // segment is a file of batches and its index.
@@ -130,26 +133,17 @@ type segment struct {
 // read reads a segment up to its end or to what is torn, which kfake cuts off, and writes its index again. It adds the transactions that begin
 // in the segment to those that are open, and removes those that end.
 func (s *segment) read(path string, open map[int64]int16) error {
-	f, err := os.Open(path)
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	*s = segment{path: path, batch: s.batch}
-	var raw []byte
-	for r := bufio.NewReader(f); ; {
-		head, err := r.Peek(batchHead)
-		if err != nil {
+	for len(raw) >= batchHead {
+		size := 12 + int(int32(binary.BigEndian.Uint32(raw[8:])))
+		if size < batchHead || size > len(raw) || crc32.Checksum(raw[21:size], castagnoli) != binary.BigEndian.Uint32(raw[17:]) || s.batch.ReadFrom(raw[:size]) != nil {
 			break
 		}
-		size := 12 + int(int32(binary.BigEndian.Uint32(head[8:])))
-		if size < batchHead || size > maxProduce {
-			break
-		}
-		raw = slices.Grow(raw[:0], size)[:size]
-		if _, err := io.ReadFull(r, raw); err != nil || crc32.Checksum(raw[21:], castagnoli) != binary.BigEndian.Uint32(raw[17:]) || s.batch.ReadFrom(raw) != nil {
-			break
-		}
+		raw = raw[size:]
 		s.add(size)
 		switch s.batch.Attributes & (inTxn | isMarker) {
 		case inTxn:
@@ -191,11 +185,7 @@ func (s *segment) end(producer int64, epoch int16, commit bool) error {
 	at := s.size
 	s.add(len(raw))
 	f, err := os.OpenFile(s.path, os.O_WRONLY, 0)
-	if err == nil {
-		err = f.Truncate(at)
-	}
-	if err == nil {
-		_, err = f.WriteAt(b.AppendTo(nil), at)
-	}
-	return cmp.Or(err, f.Close(), os.WriteFile(strings.TrimSuffix(s.path, ".dat")+".idx", s.index, 0o644))
+	err = cmp.Or(err, f.Truncate(at))
+	_, failed := f.WriteAt(b.AppendTo(nil), at)
+	return cmp.Or(err, failed, f.Close(), os.WriteFile(strings.TrimSuffix(s.path, ".dat")+".idx", s.index, 0o644))
 }

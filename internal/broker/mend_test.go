@@ -1,9 +1,15 @@
 package broker
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus"
 )
@@ -48,7 +54,7 @@ func TestKilledWhileItCompacts(t *testing.T) {
 				t.Errorf("left %q", left)
 			}
 		}
-		to := t.TempDir()
+		to := filepath.Join(t.TempDir(), "[a-b]") // a name that is a pattern as well
 		b.compact.keep()
 		if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
@@ -71,5 +77,73 @@ func TestKilledWhileItCompacts(t *testing.T) {
 	defer b.Close()
 	if n := len(states(b)); n != 3 {
 		t.Errorf("in the end %d states", n)
+	}
+}
+
+// A full disk has its room for what kfake writes when it compacts: nothing keeps the files that it deletes.
+func TestCompactsOnAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no file that is always full: ", err)
+	}
+	dir := t.TempDir()
+	partition := filepath.Join(dir, "kafka", "partitions", bus.TopicState+"-0")
+	if err := cmp.Or(os.MkdirAll(partition, 0o700), os.WriteFile(filepath.Join(partition, "0.dat"), []byte("batches"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	k := &compactor{dir: dir}
+	for _, full := range []bool{false, true} {
+		if full {
+			if err := os.Symlink("/dev/full", filepath.Join(dir, compacting+".room")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.keep()
+		if kept := glob(dir, compacting+"*/*/*"); (len(kept) == 0) != full {
+			t.Errorf("full: %v: kept %q", full, kept)
+		}
+		k.forget()
+		if left := glob(dir, compacting+"*"); len(left) > 0 {
+			t.Errorf("full: %v: left %q", full, left)
+		}
+	}
+}
+
+// What a start after a kill could not mend is mended by the next start.
+func TestMendsAfterAnError(t *testing.T) {
+	dir := t.TempDir()
+	kept, kafka := filepath.Join(dir, compacting, bus.TopicState+"-0"), filepath.Join(dir, "kafka")
+	b := kmsg.RecordBatch{Magic: 2, Attributes: inTxn, ProducerID: 7, ProducerEpoch: 3, NumRecords: 1}
+	raw := b.AppendTo(nil)
+	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
+	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], castagnoli))
+	if err := cmp.Or(os.MkdirAll(kept, 0o700), os.WriteFile(filepath.Join(kept, "0.dat"), raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mend(dir); err == nil {
+		t.Error("no error, and no folder to bring the partition back to")
+	}
+	if err := os.MkdirAll(filepath.Join(kafka, "pids.log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(kafka, "partitions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := mend(dir); err == nil {
+		t.Error("no error, and no file for the producer's next epoch")
+	}
+	if err := os.Remove(filepath.Join(kafka, "pids.log")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := mend(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dat, err := os.ReadFile(filepath.Join(kafka, "partitions", bus.TopicState+"-0", "0.dat"))
+	if err != nil || !bytes.HasPrefix(dat, raw) || len(dat) <= len(raw) {
+		t.Errorf("%d bytes, %v: want the batch and a marker", len(dat), err)
+	}
+	if pids, err := os.ReadFile(filepath.Join(kafka, "pids.log")); err != nil || !bytes.HasSuffix(pids, []byte(`{"type":"timeout","pid":7,"epoch":4}`)) {
+		t.Errorf("producers: %q, %v", pids, err)
 	}
 }
