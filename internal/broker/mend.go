@@ -68,8 +68,9 @@ func glob(dir, pattern string) []string {
 	return names
 }
 
-// mend completes the files that a broker which was killed has left in its folder: partitions that it was compacting, the indexes, and a marker wherever a transaction
-// is open, which commits the one that the broker was committing and aborts all others. After an error or a kill it goes on when it is called again.
+// mend completes the files that a broker which was killed has left in its folder: partitions that it was compacting, the indexes, and a
+// marker wherever a transaction is open. The marker commits the transaction that the broker was committing, and aborts any other. After an
+// error or a kill mend goes on when it is called again.
 func mend(dir string) error {
 	last, err := os.ReadFile(filepath.Join(dir, committing))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
