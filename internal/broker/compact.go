@@ -82,8 +82,8 @@ func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
 	return nil, nil, false
 }
 
-// keep links the batches that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. There
-// is no such folder where a file cannot be linked, nor where the disk has no room for both: kfake drops what it cannot write.
+// keep links the batches that kfake deletes before it writes what takes their place, so that a kill between the two loses nothing. It
+// keeps nothing where a file cannot be linked, nor where the disk has no room for both: kfake drops what it cannot write.
 func (k *compactor) keep() {
 	if k.dir == "" {
 		return
