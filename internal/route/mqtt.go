@@ -290,7 +290,7 @@ func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	go q.greet(*q.life.Load(), m)
 }
 
-// greet subscribes, and publishes the life sign and all machines, on the connection that lives as long as ctx.
+// greet subscribes, and publishes the life sign and all machines, on the connection of that life.
 func (q *mqttReceiver) greet(life context.Context, m *autopaho.ConnectionManager) {
 	ctx, cancel := context.WithTimeout(life, q.timeout)
 	defer cancel()
@@ -400,9 +400,8 @@ func (q *mqttReceiver) topic(machine string) string {
 func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManager, topic string, v any, retain bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if life := q.life.Load(); life != nil {
-		defer context.AfterFunc(*life, func() { cancel(context.Cause(*life)) })()
-	}
+	life := *q.life.Load()
+	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
 	res, err := m.Publish(ctx, &paho.Publish{
 		Topic: topic, QoS: 1, Retain: retain, Payload: event.JSON(v), Properties: &paho.PublishProperties{ContentType: "application/json"},
 	})

@@ -143,7 +143,9 @@ func (d *dialect) complete(head []byte) {
 		*d = found
 	}
 	head = behindLines(head, d.skip)
-	d.separator = cmp.Or(d.separator, d.findSeparator(head))
+	if d.separator == 0 {
+		d.separator = d.findSeparator(head)
+	}
 	if !d.stated {
 		d.comma = d.separator != ',' && d.hasDecimalCommas(head) || d.separator == ',' && quotedCommas.Match(head)
 	}
