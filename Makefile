@@ -76,8 +76,8 @@ RACE_SKIP ?= ^(TestCommands|TestHelp|TestTune|TestTuneCounts|TestReplayPublished
 
 # The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these
 # rooms take a quarter of an hour with the race detector.
-RACE_NUMERIC = ./internal/train ./internal/train/study ./internal/train/tune ./pkg/classify ./pkg/model/unknown
-RACE_TESTS = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore|TestForestRepeats|TestReplay|TestDeterminism|TestParallelReturnsTheLowestError|TestFitNovelty.*)$$
+RACE_NUMERIC = ./internal/train ./internal/train/study ./internal/train/tune ./pkg/classify ./pkg/model ./pkg/model/unknown
+RACE_TESTS = ^(TestRun|TestRunStops|TestCheckpoint|TestEncodeInUse|TestSearch|TestPatience|TestReadingProgress|TestScore|TestForestRepeats|TestReplay|TestDeterminism|TestParallelReturnsTheLowestError|TestFitNovelty.*)$$
 
 # Trainings of minutes are left to `make nightly`. The tests call testkit/recorded, which holds them to their name.
 RECORDINGS = $$(grep -rl --include='*_test.go' 'recorded\.Folder' cmd internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')

@@ -237,20 +237,20 @@ func ofRows(t *testing.T, path, tool string, first, last string, rows int, by fo
 // has the figures.
 func TestRecordedTwins(t *testing.T) {
 	dir := recorded.Folder(t)
-	sets := map[string]func(forgery) *twinFinder{
-		"turning": func(by forgery) *twinFinder {
+	sets := map[string]func(*testing.T, forgery) *twinFinder{
+		"turning": func(t *testing.T, by forgery) *twinFinder {
 			return ofJob(t, exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv"), by)
 		},
-		"milling": func(by forgery) *twinFinder {
+		"milling": func(t *testing.T, by forgery) *twinFinder {
 			return ofJob(t, exampleJob(t, "milling", "umich-cnc-mill/experiment_*.csv"), by)
 		},
-		"phm2010": func(by forgery) *twinFinder {
+		"phm2010": func(t *testing.T, by forgery) *twinFinder {
 			return ofRows(t, filepath.Join(dir, "phm2010-features/feature_vector.csv"), "case", "force_x__mean", "ae_rms__skewness", 1, by)
 		},
-		"uniwear": func(by forgery) *twinFinder {
+		"uniwear": func(t *testing.T, by forgery) *twinFinder {
 			return ofRows(t, filepath.Join(dir, "uniwear/uniwear_dev.csv"), "experiment_tag", "force_z", "vibration_y", 20, by)
 		},
-		"drills": func(by forgery) *twinFinder {
+		"drills": func(t *testing.T, by forgery) *twinFinder {
 			return ofJob(t, Simulation{Machine: "m", Seed: 1, Schedule: HistorySchedule}.Job(sim.Tools(1, HistorySchedule.Life)[:4]), by)
 		},
 	}
@@ -261,7 +261,7 @@ func TestRecordedTwins(t *testing.T) {
 				some = []forgery{some[3], some[6]}
 			}
 			for _, by := range some {
-				honest, copies, found, of, wrong := alike(set(by))
+				honest, copies, found, of, wrong := alike(set(t, by))
 				t.Logf("%+v: honest tools at most %.2f, %d of %d copies found, these at least %.2f", by, honest, found, of, copies)
 				if len(wrong) > 0 || found < of && !by.hard {
 					t.Errorf("%+v: %d of %d copies found, wrong: %q", by, found, of, wrong)

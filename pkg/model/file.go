@@ -128,7 +128,9 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	binary.LittleEndian.PutUint32(w.b[12:], w.sections)
 	sum := sha256.Sum256(w.b)
-	m.id = idOf(m, sum)
+	if id := idOf(m, sum); m.id != id { // a model in use is only read
+		m.id = id
+	}
 	return append(w.b, sum[:]...), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -372,6 +373,26 @@ func TestFile(t *testing.T) {
 	if v := j.Judge(cutting(2), &ref, nil); v.Outcome != Faulty {
 		t.Errorf("the model that was read says %s", v.Outcome)
 	}
+}
+
+// A model that has its id is only read, also by Encode: `make race` would see it written.
+func TestEncodeInUse(t *testing.T) {
+	m := trained(t)
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	id := m.ID()
+	var users sync.WaitGroup
+	for range 4 {
+		users.Go(func() {
+			var ref Reference
+			m.NewJudge().Judge(cutting(1), &ref, nil)
+			if _, err := m.Encode(); err != nil || m.ID() != id {
+				t.Errorf("id %q, was %q: %v", m.ID(), id, err)
+			}
+		})
+	}
+	users.Wait()
 }
 
 // A model that estimates wear keeps that in a section of its own, which files of
