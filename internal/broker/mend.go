@@ -32,6 +32,7 @@ const committing = "committing"
 const (
 	indexEntry = 15 // bytes, in kfake's files
 	batchHead  = 61 // bytes of a batch before its records
+	logHead    = 8  // bytes of an entry of a log before its version and text: their length and checksum
 	inTxn      = 0x10
 	isMarker   = 0x20
 )
@@ -83,11 +84,32 @@ func mend(dir string) error {
 			return err
 		}
 	}
-	err = os.RemoveAll(filepath.Join(dir, compacting))
+	producers := filepath.Join(dir, "kafka", "pids.log")
+	err = cmp.Or(os.RemoveAll(filepath.Join(dir, compacting)), cutTorn(producers), cutTorn(filepath.Join(dir, "kafka", "groups.log")))
 	for _, p := range glob(partitions, "*") {
 		if !strings.HasPrefix(filepath.Base(p), bus.TopicWindows) { // windows are not written in transactions
-			err = cmp.Or(err, mendPartition(p, string(last), filepath.Join(dir, "kafka", "pids.log")))
+			err = cmp.Or(err, mendPartition(p, string(last), producers))
 		}
+	}
+	return err
+}
+
+// cutTorn cuts the torn end off a log. kfake reads up to there only, and would never read what it appends behind it.
+func cutTorn(path string) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	whole := 0
+	for rest := raw; len(rest) >= logHead; rest = raw[whole:] {
+		size := int64(binary.LittleEndian.Uint32(rest)) + logHead
+		if size < logHead+2 || size > int64(len(rest)) || crc32.Checksum(rest[logHead:size], castagnoli) != binary.LittleEndian.Uint32(rest[4:]) {
+			break
+		}
+		whole += int(size)
+	}
+	if err == nil && whole < len(raw) {
+		err = os.Truncate(path, int64(whole))
 	}
 	return err
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -145,5 +148,56 @@ func TestMendsAfterAnError(t *testing.T) {
 	}
 	if pids, err := os.ReadFile(filepath.Join(kafka, "pids.log")); err != nil || !bytes.HasSuffix(pids, []byte(`{"type":"timeout","pid":7,"epoch":4}`)) {
 		t.Errorf("producers: %q, %v", pids, err)
+	}
+}
+
+// What the broker appends to its logs is read after the next kill too, if a full disk or a loss of power has torn the last entry.
+func TestTornLogs(t *testing.T) {
+	dir := t.TempDir()
+	life := func(position int64) (found int64) {
+		b, err := Start(dir, "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		client := &kafka.Client{Addr: kafka.TCP(b.Addr())}
+		got, err := client.OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{GroupID: "g", Topics: map[string][]int{"t": {0}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "t", NumPartitions: 1, ReplicationFactor: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{GroupID: "g", GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{"t": {{Partition: 0, Offset: position}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := t.TempDir() // the folder as a kill leaves it
+		if err := os.CopyFS(at, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		dir = at
+		if p := got.Topics["t"]; len(p) > 0 {
+			return p[0].CommittedOffset
+		}
+		return -1
+	}
+	life(1)
+	for _, name := range []string{"groups.log", "pids.log"} {
+		path := filepath.Join(dir, "kafka", name)
+		raw, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(raw, 40, 0, 0, 0, 1, 2, 3, 4, 1, 0, '{'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at := life(2); at != 1 {
+		t.Errorf("with a torn end, the position is %d, want 1", at)
+	}
+	if at := life(3); at != 2 {
+		t.Errorf("after another kill, the position is %d, want 2", at)
 	}
 }
