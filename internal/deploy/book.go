@@ -162,18 +162,18 @@ func (b *Book) putManifest(r *modelRecord, m bus.Message) {
 	if m.Value == nil {
 		if !counts || b.mayDelete(m) {
 			r.m, r.manifest, r.err = nil, nil, nil
+			delete(b.hostile, m.Key)
 		}
 		return
 	}
 	next := modelRecord{m: &m, parts: r.parts}
 	next.read(b.keys)
-	switch {
-	case counts && next.err != nil:
+	if counts && next.err != nil {
 		b.repel(m, "model "+strings.TrimPrefix(m.Key, modelPrefix), next.err)
-	default:
-		*r = next
-		delete(b.hostile, m.Key)
+		return
 	}
+	*r = next
+	delete(b.hostile, m.Key)
 }
 
 // dropChange takes a message that deletes a change.
@@ -183,6 +183,7 @@ func (b *Book) dropChange(m bus.Message, old *changeRecord) bool {
 	}
 	if old.err != nil || b.mayDelete(m) {
 		delete(b.changes, m.Key)
+		delete(b.hostile, m.Key)
 	}
 	return true
 }

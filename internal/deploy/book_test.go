@@ -390,6 +390,37 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// What would have replaced a record is gone with it: it is refused no more, and does not come back when its key is known.
+func TestRemovedIsGone(t *testing.T) {
+	all := trained()
+	change := sealed(t, anna, promote(1, "**", all.a), 1)
+	mf := manifestOf(all.a)
+	mf.At = noon
+	parts, err := encodeModel(anna, all.file[mf.ID], mf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, good := range []bus.Message{change, parts[len(parts)-1]} {
+		b := newBook(ofAnna)
+		b.Put(good)
+		again, gone := good, good
+		again.Offset, again.Headers = 2, bob.sign(good.Key, good.Value)
+		gone.Offset, gone.Value, gone.Headers = 3, nil, anna.sign(good.Key, nil)
+		b.Put(again)
+		if _, refused := b.Set(loadTrained); len(refused) != 1 {
+			t.Fatalf("%s: before it is removed: %v", good.Key, refused)
+		}
+		b.Put(gone)
+		if _, refused := b.Set(loadTrained); len(refused) != 0 {
+			t.Errorf("%s: removed, and still refused: %v", good.Key, refused)
+		}
+		b.Trust(NewKeys(false, anna.Public(), bob.Public()))
+		if s, _ := b.Set(loadTrained); len(s.Deployments()) != 0 || len(b.changes) != 0 || len(b.models) != 0 {
+			t.Errorf("%s: removed, and back when another key is trusted: %v, %d changes, %d models", good.Key, said(s), len(b.changes), len(b.models))
+		}
+	}
+}
+
 // A model that someone published again with a key that is not known yet counts once it is, and
 // still does when the first key goes.
 func TestPublishedTwice(t *testing.T) {
