@@ -103,11 +103,7 @@ func newSet(ds []Deployment) Set {
 // OfFile returns the set in which one model judges every machine of its layout, under the
 // alarm settings: what a monitor has whose configuration names a model file.
 func OfFile(m *model.Model, a alarm.Settings) Set {
-	all, err := ParseGlob("**")
-	if err != nil {
-		panic("deploy: OfFile: " + err.Error())
-	}
-	return newSet([]Deployment{{For: all, Layout: m.Layout.Fingerprint(), Champion: m, Alarm: &a}})
+	return newSet([]Deployment{{For: mustGlob("**"), Layout: m.Layout.Fingerprint(), Champion: m, Alarm: &a}})
 }
 
 // checkWindows reports a model whose windows no topic takes.
