@@ -429,6 +429,8 @@ func TestRecordingID(t *testing.T) {
 	base := id(r, window.DefaultSpec)
 	tooled := r
 	tooled.Columns.Tool = "tool"
+	gappy := r
+	gappy.Columns.Missing = []string{"-999", "n"}
 	seen := map[string]string{base: "the same"}
 	for name, got := range map[string]string{
 		"other bytes":   id(p.record("day2.csv", 1, 3), window.DefaultSpec),
@@ -437,6 +439,7 @@ func TestRecordingID(t *testing.T) {
 		"other machine": id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: "m"}, window.DefaultSpec),
 		"other channel": id(source.Recording{Path: r.Path, Layout: layout("power"), Machine: r.Machine}, window.DefaultSpec),
 		"other columns": id(tooled, window.DefaultSpec),
+		"other missing": id(gappy, window.DefaultSpec),
 		"a start":       id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: signal.Start{FileTime: true}}, window.DefaultSpec),
 		"other start":   id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: signal.Start{At: time.Unix(1_800_000_000, 0)}}, window.DefaultSpec),
 		"another file, after which the tool is named": id(p.record("night.csv", 0, 3), window.DefaultSpec),

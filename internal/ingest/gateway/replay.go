@@ -45,6 +45,9 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	if r.Columns.Date+r.Columns.TimeFormat+r.Columns.TimeUnit != "" {
 		id += fmt.Sprintf("/time %q %q %q", r.Columns.Date, r.Columns.TimeFormat, r.Columns.TimeUnit)
 	}
+	if len(r.Columns.Missing) > 0 {
+		id += fmt.Sprintf("/missing %q", r.Columns.Missing)
+	}
 	if !r.Start.IsZero() {
 		id += "/" + r.Start.String()
 	}
