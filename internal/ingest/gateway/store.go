@@ -42,6 +42,7 @@ func (g *Gateway) store(ctx context.Context) error {
 			g.cfg.Log.Error().Err(err).Msg("stopped acquiring because the spool is full: connect the broker so that windows are delivered, or free the disk")
 			logged = true
 		}
+		_ = g.spool.Sync()                   // what waits for it can be delivered then, and makes room
 		_ = g.cfg.Clock.Wait(ctx, fullPause) // the last try is without the wait
 	}
 }

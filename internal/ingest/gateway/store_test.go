@@ -101,3 +101,25 @@ func TestFullSpoolDropsOldest(t *testing.T) {
 		}
 	}
 }
+
+// A spool that has room for one window alone goes on when that one is delivered, also if it waits for a sync with others.
+func TestRoomForOneWindow(t *testing.T) {
+	t.Parallel()
+	for _, every := range []int{1, 3} {
+		for _, drop := range []bool{false, true} {
+			p := newPlant(t)
+			g := p.gateway(p.record("day.csv", 0, 3), func(c *Config) { c.SpoolBytes, c.SyncEvery, c.DropOldest = 4000, every, drop })
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := g.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if s := g.Stats(); s.Windows != 3 || s.Delivered+s.Dropped < 3 || s.Pending != 0 {
+				t.Errorf("sync every %d, drop the oldest %t: %+v\n%s", every, drop, s, p.log.String())
+			}
+			if !drop {
+				p.check(epochs{g.spool.Epoch(): windows(0, 0, 3)})
+			}
+		}
+	}
+}

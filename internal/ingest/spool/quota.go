@@ -54,13 +54,14 @@ func (s *Spool) used() int64 {
 // needs write.
 func (s *Spool) free(drop bool) (bool, error) {
 	s.mu.Lock()
-	delivered := len(s.old) > 0 || len(s.segs) > 1 && s.segs[0].end <= s.acked
-	alone := len(s.segs) == 1 && s.file != nil && s.segs[0].end > s.segs[0].first && s.segs[0].end == s.next
+	oldest, old := s.segs[0], len(s.old) > 0
+	alone := len(s.segs) == 1 && s.file != nil && oldest.end > oldest.first && oldest.end == s.next
+	delivered := old || oldest.end <= s.acked && (alone || len(s.segs) > 1)
 	s.mu.Unlock()
 	if !delivered && !drop {
 		return false, nil
 	}
-	if !delivered && alone { // the active segment is all there is
+	if alone && !old { // the active segment is all there is
 		if err := s.roll(); err != nil {
 			return false, err
 		}
