@@ -61,6 +61,15 @@ type edgeConfig struct {
 	KeepHours float64 `yaml:"keep_hours"`
 	KeepMiB   int64   `yaml:"keep_mib"` // 0: what the spool may take
 	Sample    uint64  `yaml:"sample"`   // one window of so many is sent too; 0: none
+
+	set bool // a key is there
+}
+
+// UnmarshalYAML notes that it is there: also the defaults may be set.
+func (e *edgeConfig) UnmarshalYAML(decode func(any) error) error {
+	type keys edgeConfig
+	e.set = true
+	return decode((*keys)(e))
 }
 
 // The modes.
@@ -162,7 +171,7 @@ func (c Config) All() []Machine {
 		ms = nil
 		for _, m := range c.Machines {
 			m.Mode = cmp.Or(m.Mode, c.Mode)
-			if m.Edge == defaults().Edge {
+			if !m.Edge.set {
 				m.Edge = c.Edge
 			}
 			ms = append(ms, Machine(m))
@@ -280,6 +289,7 @@ func (s sourceConfig) check() error {
 	_, badStart := s.start()
 	_, badFaults := s.faults()
 	return cmp.Or(
+		config.Wrong(!s.live() && !s.recording() && s.Kind != "simulate" && s.Kind != "folder", "kind %q: choose simulate, file, folder, tcp or mqtt", s.Kind),
 		config.Wrong(!(s.Speed >= 0), "speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed),
 		s.checkRecordings(),
 		badStart,
@@ -295,6 +305,7 @@ func (s sourceConfig) checkRecordings() error {
 	simulated := s.Kind == "simulate"
 	return cmp.Or(
 		config.Wrong(simulated && s.File != "", "file: %s would not be read: set source.kind to file, or remove it", s.File),
+		config.Wrong(s.recording() && s.File == "", "file: name the recording"),
 		config.Wrong(s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0), "folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle),
 		config.Wrong(s.Start != "" && !s.recording() && s.Kind != "folder", "start: %v: only recordings have a start: set source.kind to file or folder, or remove it", s.Start),
 		config.Wrong(simulated && (s.Tools < 0 || s.ToolLife <= 0), "%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife))

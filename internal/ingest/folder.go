@@ -32,7 +32,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
 	defer func() {
-		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
+		m.summarize("%d recordings sent, %d could not be read, %d windows delivered", sum.sent, sum.unreadable, sum.delivered)
 	}()
 	var ignored source.Ignored
 	for ctx.Err() == nil {

@@ -154,7 +154,7 @@ func (m *machine) runSource(ctx context.Context) error {
 	if err == nil && ctx.Err() == nil {
 		err = gw.Finish()
 	}
-	m.summarize(s)
+	m.summarize("%d windows cut, %d delivered, %d pending in the spool, %d gaps", s.Windows, s.Delivered, s.Pending, s.Gaps)
 	return err
 }
 
@@ -176,13 +176,12 @@ func (m *machine) hearTools(layout *signal.Layout) (hangUp func(), err error) {
 	return func() { f.Close(); stop() }, nil
 }
 
-// summarize prints what became of a source.
-func (m *machine) summarize(s gateway.Stats) {
-	name := ""
+// summarize prints what became of a source, of several machines behind the name of this one.
+func (m *machine) summarize(format string, args ...any) {
 	if len(m.all.Machines) > 0 {
-		name = m.Path + ": "
+		format = m.Path + ": " + format
 	}
-	fmt.Fprintf(m.stdout, "%s%d windows cut, %d delivered, %d pending in the spool, %d gaps\n", name, s.Windows, s.Delivered, s.Pending, s.Gaps)
+	fmt.Fprintf(m.stdout, format+"\n", args...)
 }
 
 // gateway opens a gateway of a source; recording is its identity if it is one, of which
@@ -271,10 +270,8 @@ func (m *machine) open() (src source.Source, recording string, err error) {
 		src, err = m.simulated()
 	case "file", "csv":
 		return m.openRecording()
-	case "tcp", "mqtt":
+	default: // tcp and mqtt
 		src, err = m.openFeed()
-	default:
-		err = fmt.Errorf("source: kind %q: choose simulate, file, folder, tcp or mqtt", m.Source.Kind)
 	}
 	if err != nil {
 		return nil, "", err // not a nil feed.Feed as a source
@@ -291,9 +288,6 @@ func (m *machine) openRecording() (src source.Source, recording string, err erro
 	rec, err := m.recording(warnOnce(m.log))
 	if err != nil {
 		return nil, "", err
-	}
-	if m.Source.File == "" {
-		return nil, "", errors.New("source: file: name the recording")
 	}
 	rec.Path = config.ResolvePath(m.file, m.Source.File)
 	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
