@@ -3,8 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,13 +25,6 @@ type control struct {
 }
 
 const controlFile = "control.json"
-
-// newToken returns a token that no one can guess.
-func newToken() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return hex.EncodeToString(secret)
-}
 
 // writeControl writes a file that only this user can read.
 func writeControl(path string, c control) error {

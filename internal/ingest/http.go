@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func (s *Supervisor) serve() (*webServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w: choose another address, or stop the program that uses it", err)
 	}
-	token := newToken()
+	token := rand.Text()
 	w.listener = l
 	w.srv = &http.Server{Handler: s.handler(token), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	go func() {

@@ -233,12 +233,11 @@ func (g *growing) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case left == "":
-			g.Say(fmt.Sprintf("group    %s has no members, and has judged everything", one.Name))
-		default:
+		if left != "" {
 			behind = append(behind, left)
+			continue
 		}
+		g.Say(fmt.Sprintf("group    %s has no members, and has judged everything", one.Name))
 	}
 	if len(behind) == 0 {
 		return nil

@@ -374,10 +374,6 @@ func (s *Spool) isClosed() bool {
 // mintEpoch returns a random number that is not 0.
 func mintEpoch() uint64 {
 	var b [8]byte
-	for {
-		rand.Read(b[:]) // never fails
-		if e := binary.LittleEndian.Uint64(b[:]); e != 0 {
-			return e
-		}
-	}
+	rand.Read(b[:]) // never fails
+	return max(binary.LittleEndian.Uint64(b[:]), 1)
 }
