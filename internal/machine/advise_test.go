@@ -724,3 +724,32 @@ func texts(advisories []event.Advisory) (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+// A channel that is out of the verdict for two reasons is one channel less.
+func TestChannelsOfTheVerdict(t *testing.T) {
+	absent := []bool{false, true, false, false, false}
+	for name, of := range map[string]byFeatures{
+		"its reference lacks it":  {absent: absent},
+		"its features say it too": {judged: true, sensors: []sensed{{subject: "ch2", guarded: true, flags: signal.Flatline}}},
+		"both": {judged: true, absent: absent, sensors: []sensed{
+			{subject: "ch2", guarded: true, flags: signal.Flatline}, {subject: "F", channels: []string{"ch1", "ch2"}, guarded: true, flags: signal.Flatline},
+		}},
+	} {
+		mach := newBench(t, machinetest.OneValue(t)).m
+		var text string
+		for seq := range 5 {
+			var d Decision
+			(&sensing{&mach.Notices, &d, []signal.Quality{0, signal.Flatline, 0, 0, 0}, of, fiveForces(t), &window.Window{}, resultAt(seq, event.Healthy)}).advise()
+			for _, a := range d.Advisories {
+				text = a.Text
+			}
+		}
+		want := "tool verdict on 4 channels"
+		if name == "both" { // ch1 is out, too
+			want = "tool verdict on 3 channels"
+		}
+		if !strings.HasSuffix(text, want) {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
+	}
+}

@@ -89,6 +89,13 @@ func (b byFeatures) of(subject string) *sensed {
 	return find(b.sensors, func(s sensed) bool { return s.subject == subject })
 }
 
+// failed reports whether the features say that a channel has failed, or the sensor that it is of.
+func (b byFeatures) failed(channel string) bool {
+	return slices.ContainsFunc(b.sensors, func(s sensed) bool {
+		return s.flags != 0 && (s.subject == channel || slices.Contains(s.channels, channel))
+	})
+}
+
 func (s sensed) bad() bool { return s.flags != 0 || s.absent || s.disagrees || s.stepped() }
 
 func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
@@ -112,28 +119,15 @@ type sensing struct {
 func (x *sensing) advise() {
 	faults, of, layout := x.faults, x.of, x.layout
 	all := x.w.AllQuality() & signal.ClockOff // which no channel has for a fault
-	bad := 0
 	for _, q := range faults {
-		if all |= q; q != 0 {
-			bad++
-		}
+		all |= q
 	}
-	for _, g := range of.sensors {
-		if g.flags != 0 || g.absent {
-			bad += max(1, len(g.channels))
-		}
+	if all == 0 && of.absent == nil && len(*x.notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
+		return
 	}
 	lone := func(i int) bool { // the reference lacks channel i, and not the whole of a sensor
 		name := layout.Channels()[i].Name
 		return of.absent != nil && of.absent[i] && !slices.ContainsFunc(of.sensors, func(g sensed) bool { return g.absent && slices.Contains(g.channels, name) })
-	}
-	for i := range of.absent {
-		if lone(i) {
-			bad++
-		}
-	}
-	if bad == 0 && all == 0 && len(*x.notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
-		return
 	}
 	x.dismiss()
 	covered := make([]bool, len(faults))
@@ -163,7 +157,13 @@ func (x *sensing) advise() {
 	if len(x.decision.Advisories) == 0 {
 		return
 	}
-	verdict := fmt.Sprintf("tool verdict on %d channels", len(faults)-bad)
+	left := len(faults)
+	for i, q := range faults {
+		if q != 0 || of.absent != nil && of.absent[i] || of.failed(layout.Channels()[i].Name) {
+			left--
+		}
+	}
+	verdict := fmt.Sprintf("tool verdict on %d channels", left)
 	if x.r.Verdict == event.SensorFault {
 		verdict = "no tool verdict"
 	}
