@@ -158,6 +158,7 @@ func (x *alarms) command(t *Tool, c *event.Command, why cause) ([]event.Alert, e
 		if err := masks.Put(x.set, change, mask); err != nil {
 			return nil, err
 		}
+		why.until = mask.Until
 		return x.of(t).report([]alarm.Change{change}, was, why), nil
 	}
 	if err := masks.Take(change); err != nil {

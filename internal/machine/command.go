@@ -85,7 +85,7 @@ func (c Command) apply(m *Machine) {
 	}
 	m.alarms.expire(c.At)
 	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
-	why.by, why.note, why.until, why.action, why.reason = e.By, e.Note, e.Until, e.ID, "acknowledged"
+	why.by, why.note, why.action, why.reason = e.By, e.Note, e.ID, "acknowledged"
 	why.falseAlarm = e.FalseAlarm
 	alerts, err := m.carryOut(e, c.At, why)
 	m.Commands.note(e.ID, c.At)

@@ -201,8 +201,11 @@ func TestCommandsOutlastAWrongClock(t *testing.T) {
 func TestLongestShelfOfAClockAhead(t *testing.T) {
 	b := raisedBench(t)
 	c := event.Command{ID: "s", Action: event.Shelve, Note: "n", Issued: noon.Add(time.Second), Until: noon.Add(8*time.Hour + time.Second)}
-	if d := b.command(c, noon); len(d.Alerts) != 1 || d.Alerts[0].State != "shelved" || !b.m.inSpindle().Alarm.Shelf.Until.Equal(noon.Add(8*time.Hour)) {
+	end := noon.Add(8 * time.Hour)
+	if d := b.command(c, noon); len(d.Alerts) != 1 || d.Alerts[0].State != "shelved" || !b.m.inSpindle().Alarm.Shelf.Until.Equal(end) {
 		t.Errorf("%+v", d.Alerts)
+	} else if a := d.Alerts[0]; !a.Until.Equal(end) || !strings.Contains(a.Text, "shelved until 2026-11-02 20:00:00 UTC") {
+		t.Errorf("the alert says until %v: %s", a.Until, a.Text)
 	}
 	if d := b.command(event.Command{ID: "a", Action: event.Unshelve, Issued: noon.Add(2 * time.Minute)}, noon); !strings.Contains(d.Alerts[0].Text, "issued 2m0s after it arrived") {
 		t.Errorf("%s", d.Alerts[0].Text)
