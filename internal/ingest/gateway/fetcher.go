@@ -179,13 +179,13 @@ func (f *Fetcher) carryOut(ctx context.Context, c event.Command) error {
 	job := f.job(c)
 	within, cancel := context.WithTimeout(ctx, c.Until.Sub(now))
 	defer cancel()
-	s := &sending{Fetcher: f, command: c, job: job}
+	s := &sending{Fetcher: f, command: c, job: job, lost: job.Answer.Lost}
 	lost, err := f.ring.each(*c.Wanted, job.At, func(k kept) error { return s.add(within, k) })
 	if err == nil || errors.Is(err, errEnough) {
 		s.job.Answer.More = err != nil
 		err = s.flush(within)
 	}
-	job.Answer.Lost += int(lost)
+	job.Answer.Lost = s.lost + int(lost)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -291,6 +291,8 @@ type sending struct {
 	msgs    []bus.Message
 	bytes   int
 	next    place // behind the last of msgs
+	lost    int   // windows lost before the segment with which this try began
+	before  int   // and before that of the last of msgs
 	from    time.Time
 	to      time.Time
 }
@@ -310,7 +312,7 @@ func (s *sending) add(ctx context.Context, k kept) error {
 	}
 	s.msgs = append(s.msgs, copyOf(k.msg, s.command.ID))
 	s.bytes += k.msg.Size()
-	s.next, s.to = place{k.Segment, k.Seq + 1}, k.msg.Time
+	s.next, s.to, s.before = place{k.Segment, k.Seq + 1}, k.msg.Time, s.lost+int(k.lost)
 	return ctx.Err()
 }
 
@@ -336,7 +338,7 @@ func (s *sending) flush(ctx context.Context) error {
 		a.From = s.from
 	}
 	a.Windows += len(s.msgs)
-	a.To, s.job.At = s.to, s.next
+	a.To, a.Lost, s.job.At = s.to, s.before, s.next
 	s.sent.Add(uint64(len(s.msgs)))
 	s.msgs, s.bytes = s.msgs[:0], 0
 	if err := s.remember(s.job); err != nil {

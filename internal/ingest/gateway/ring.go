@@ -46,8 +46,8 @@ type place struct {
 // kept is a window of a ring.
 type kept struct {
 	place
-	epoch uint64
-	msg   bus.Message
+	msg  bus.Message
+	lost uint64 // windows that each had come by before the segment, and that the disk has lost
 }
 
 // oldest returns when the oldest window begins. ok is false if there is none.
@@ -102,7 +102,7 @@ func (r *ring) each(want event.Wanted, from place, fn func(kept) error) (lost ui
 			if s.Name == from.Segment && rec.Seq < from.Seq {
 				return nil
 			}
-			return r.offer(want, s.Name, rec, fn)
+			return r.offer(want, kept{place: place{s.Name, rec.Seq}, lost: lost}, rec.Payload, fn)
 		})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the ring has gone on
@@ -116,18 +116,17 @@ func (r *ring) each(want event.Wanted, from place, fn func(kept) error) (lost ui
 }
 
 // offer calls fn for a record if its window is wanted.
-func (r *ring) offer(want event.Wanted, segment string, rec spool.Record, fn func(kept) error) error {
-	if !want.Timed() && (rec.Seq < want.First || rec.Seq > want.Last) {
+func (r *ring) offer(want event.Wanted, k kept, payload []byte, fn func(kept) error) error {
+	if !want.Timed() && (k.Seq < want.First || k.Seq > want.Last) {
 		return nil
 	}
 	if want.Timed() {
-		if end, ok := bus.BinaryTime(rec.Payload); !ok || !r.overlaps(end, end, want) {
+		if end, ok := bus.BinaryTime(payload); !ok || !r.overlaps(end, end, want) {
 			return nil
 		}
 	}
-	k := kept{place: place{segment, rec.Seq}, epoch: rec.Epoch}
-	if err := k.msg.UnmarshalBinary(rec.Payload); err != nil {
-		return fmt.Errorf("gateway: spool record %d: %w", rec.Seq, err)
+	if err := k.msg.UnmarshalBinary(payload); err != nil {
+		return fmt.Errorf("gateway: spool record %d: %w", k.Seq, err)
 	}
 	return fn(k)
 }
