@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,19 +88,6 @@ func NewOwner(s *Settings, f Fleet, partition int) *Owner {
 
 // Start returns the first action.
 func (o *Owner) Start() []Action { return []Action{Fence{}} }
-
-// sortedKeys returns the keys of a map in order. Most maps are empty, and asked of every batch.
-func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
 
 // put makes a machine one of the partition.
 func (o *Owner) put(name string, m *Machine) {
@@ -225,7 +213,7 @@ func (o *Owner) loaded(records Loaded, now time.Time) []Action {
 	o.heard = max(0, o.position.Commands)
 	b := &Batch{Position: o.position, now: now}
 	byMachine := o.recordsByMachine(records)
-	for _, name := range sortedKeys(byMachine) {
+	for _, name := range slices.Sorted(maps.Keys(byMachine)) {
 		o.takeIn(b, name, byMachine[name])
 		if m := o.machines[name]; m != nil && o.fresh {
 			for _, c := range m.Commands.IDs {

@@ -48,7 +48,7 @@ func (m *Machine) Records() (out []event.StateRecord) {
 		r.Key.Part = event.SlowState
 		out = append(out, r)
 	}
-	for _, name := range sortedKeys(m.dirty.tools) {
+	for _, name := range slices.Sorted(maps.Keys(m.dirty.tools)) {
 		r := event.StateRecord{Key: head.Key}
 		r.Key.Part, r.Key.Tool = event.ToolState, name
 		if i := m.indexTool(name); i >= 0 {
