@@ -85,15 +85,25 @@ func (m *Machine) runs(r *event.Result) {
 func (o *Owner) takeIn(b *Batch, name string, records []event.StateRecord) {
 	var m *Machine
 	var err error
-	switch bad := guard(func() { m, err = o.load(name, name, records, b.now) }); {
-	case bad != nil:
+	was := o.machines[name] // that stopped because they could not be read before; nil: none
+	bad := guard(func() { m, err = o.load(name, name, records, b.now) })
+	if err != nil {
+		setRecordsAside(b, name, records, err)
+	}
+	switch {
+	case m != nil:
+		o.put(name, m)
+	case bad != nil || was != nil:
 		m = o.meet(name, b.now)
+	default:
+		return
+	}
+	if was != nil && m.Notices.of(event.StoppedAdvisory, "") == nil { // people know of it, and are to hear of its end
+		m.Notices, m.dirty.head = append(m.Notices, was.Notices...), true
+	}
+	if bad != nil {
 		m.unread, m.unwritable = records, true
 		o.add(b, m, m.stop(bad, b.now))
-	case err != nil:
-		setRecordsAside(b, name, records, err)
-	default:
-		o.put(name, m)
 	}
 }
 

@@ -164,6 +164,34 @@ func TestLoadThatPanics(t *testing.T) {
 		t.Errorf("%d results, %s", len(p.results)-results, event.JSON(r))
 	}
 	wantStrings(t, "alerts", states(p.alerts), []string{"raised"})
+	wantStrings(t, "advisories, as it goes on", kinds(p.advised), []string{"machine_stopped raised", "machine_stopped cleared"})
+}
+
+// Records that were not read because of a defect, and then cannot be used, are set aside: the machine begins again.
+func TestUnreadRecordsThatCannotBeUsed(t *testing.T) {
+	a := machinetest.OneValue(t)
+	sound := fleetOf(&Deployment{Champion: a}, a)
+	broken := sound
+	broken.Model = func(string) *model.Model { panic("as planted") }
+	p := newPlant(t, sound)
+	seq := p.run(0, 5, "T1", false)
+	for key, r := range p.records {
+		if key.Part == event.HeadState {
+			r.Value = []byte(strings.Replace(string(r.Value), `{"version"`, `{"evidence":[{"name":"../x"}],"version"`, 1))
+			p.records[key] = r
+		}
+	}
+	p.fleet = broken
+	p.restart()
+	wantStrings(t, "advisories", kinds(p.advised), []string{"machine_stopped raised"})
+	p.deploy(sound)
+	if p.letters == 0 {
+		t.Fatal("nothing was set aside")
+	}
+	results := len(p.results)
+	if p.run(seq, 5, "T1", false); len(p.results) != results+5 {
+		t.Errorf("%d results of 5 windows", len(p.results)-results)
+	}
 }
 
 // A command that meets a defect under a new name is set aside, and the owner goes on.
