@@ -113,18 +113,19 @@ func because(a *event.Alert) string {
 
 // left says how many are left, and the interval: "~3 holes (1-6)", or "No holes".
 func left(n float64, low, high *float64, what string) string {
-	if math.Round(n) == 0 && (high == nil || math.Round(*high) == 0) {
+	n = math.Round(n) // %.0f alone takes a half for the even number next to it
+	if n == 0 && (high == nil || math.Round(*high) == 0) {
 		return "No " + what + "s"
 	}
 	s := fmt.Sprintf("~%.0f %ss", n, what)
-	if math.Round(n) == 1 {
+	if n == 1 {
 		s = s[:len(s)-1]
 	}
 	switch {
 	case low != nil && high != nil:
-		s += fmt.Sprintf(" (%.0f-%.0f)", *low, *high)
+		s += fmt.Sprintf(" (%.0f-%.0f)", math.Round(*low), math.Round(*high))
 	case low != nil:
-		s += fmt.Sprintf(" (%.0f or more)", *low)
+		s += fmt.Sprintf(" (%.0f or more)", math.Round(*low))
 	}
 	return s
 }

@@ -38,6 +38,7 @@ func TestBecause(t *testing.T) {
 		" No holes left.":                     {Wear: &event.Wear{HolesLeft: n(0), HolesLeftLow: n(0), HolesLeftHigh: n(0.4)}},
 		" ~0 holes (0-2) left.":               {Wear: &event.Wear{HolesLeft: n(0.3), HolesLeftLow: n(0), HolesLeftHigh: n(2)}},
 		" ~3 holes (1-6) left.":               {Wear: &event.Wear{HolesLeft: n(3.2), HolesLeftLow: n(1), HolesLeftHigh: n(6.4)}},
+		" ~1 hole (1-3) left.":                {Wear: &event.Wear{HolesLeft: n(0.5), HolesLeftLow: n(0.5), HolesLeftHigh: n(2.5)}},
 		" ~1 hole (0 or more) left.":          {Wear: &event.Wear{HolesLeft: n(0.9), HolesLeftLow: n(0.2)}},
 		" ~0 windows (0-12) of cutting left.": {Wear: &event.Wear{WindowsLeft: n(0), WindowsLeftLow: n(0), WindowsLeftHigh: n(12)}},
 	} {
