@@ -511,7 +511,7 @@ func decodeModel(mf *Manifest, file []byte) (*model.Model, error) {
 	return m, Check(m)
 }
 
-// Change is a change as the book has it.
+// RecordedChange is a change as the book has it.
 type RecordedChange struct {
 	Change
 	ID       string

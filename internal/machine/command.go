@@ -34,7 +34,6 @@ type Command struct {
 	Value  []byte
 	Offset int64     // where it lies in the machine's partition of the commands topic
 	At     time.Time // when Kafka got it
-
 }
 
 // commands are those that a machine has had and that could come again, in the order in

@@ -214,19 +214,15 @@ func (s *State) loadSpindle(head *headRecord) error {
 		*j = *fast
 	}
 	slices.SortStableFunc(s.Tools, func(a, b *Tool) int {
-		return cmp.Or(btoi(a == in)-btoi(b == in), cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name))
 	})
+	if i := slices.Index(s.Tools, in); i >= 0 {
+		s.Tools = append(slices.Delete(s.Tools, i, i+1), in)
+	}
 	for _, t := range s.Tools {
 		slices.SortStableFunc(t.Judgings, func(a, b *Judging) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Model, b.Model)) })
 	}
 	return nil
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // check reports a state that no machine can have. What a model knows of a tool is checked if the model is known.
