@@ -177,6 +177,15 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 	return a
 }
 
+// other returns an alert that is no change of the alarm: of an incident, empty for none, which may be another one.
+func (b bell) other(state event.AlertState, c cause, incident string) event.Alert {
+	a := b.alert(alarm.Change(state), b.alarm.State, c)
+	if a.Incident = incident; incident != b.alarm.Incident {
+		a.Finding, a.Class = "", ""
+	}
+	return a
+}
+
 // calls says of an alarm that is masked no more whether it calls now, and why a shelf is over.
 func (b bell) calls(change alarm.Change, c cause, a *event.Alert) {
 	if a.Alarm == "raised" && b.inSpindle {

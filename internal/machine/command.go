@@ -91,8 +91,7 @@ func (c Command) apply(m *Machine) {
 	m.dirty.slow = true
 	if err != nil {
 		b := m.alarms.inSpindle()
-		a := b.alert(alarm.Change(event.Refused), b.alarm.State, why)
-		a.Incident = b.alarm.Incident
+		a := b.other(event.Refused, why, b.alarm.Incident)
 		a.Text = fmt.Sprintf("%s: %s by %s: %v.", event.ShortName(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}
 	}
@@ -192,8 +191,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 			m.Notices.clear(m.decision, n.Kind, n.Subject, m.alarms.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", event.ShortName(m.Machine), statement.Clock(n.Since)))
 		}
 	}
-	a := b.alert(alarm.Change(event.Retired), b.alarm.State, why)
-	a.Incident = ""
+	a := b.other(event.Retired, why, "")
 	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", event.ShortName(m.Machine), why.by)
 	m.dirty.all(m.Tools)
 	m.State = State{headState: headState{Machine: m.Machine, Model: m.Model}, slowState: slowState{Commands: m.Commands}}

@@ -53,8 +53,8 @@ func (x *alarms) mark(c *event.Command, why cause) (event.Alert, error) {
 		state, says = event.UnmarkedFalse, "no longer marked as false"
 	}
 	b := x.inSpindle()
-	a := b.alert(alarm.Change(state), b.alarm.State, why)
-	a.Incident, a.Tool, a.ToolLife, a.Since, a.Severity = r.Incident, r.Tool, "", r.Since, "info"
+	a := b.other(state, why, r.Incident)
+	a.Tool, a.ToolLife, a.Since, a.Severity = r.Tool, "", r.Since, "info"
 	name := event.ShortName(x.state.Machine)
 	if r.Tool != "" {
 		name += " tool " + r.Tool

@@ -90,6 +90,31 @@ func TestAlertFollowsTheStatesWord(t *testing.T) {
 	}
 }
 
+// An alert that is not of the open alarm, or of another one, does not say what is to be looked at.
+func TestFindingIsOfTheAlarm(t *testing.T) {
+	m := *machinetest.OneValue(t)
+	m.Label.Findings = []string{"", "chatter"}
+	b := newBench(t, &m)
+	seq, closed := b.wear("T1", 0)
+	_, open := b.wear("T2", seq)
+	for i, tc := range []struct {
+		command event.Command
+		finding string
+	}{
+		{event.Command{Action: event.MarkFalse, Incident: closed}, ""},
+		{event.Command{Action: event.MarkFalse, Incident: open}, "chatter"},
+		{event.Command{Action: event.Unshelve}, "chatter"}, // refused
+		{event.Command{Action: event.NewTool, Tool: "T1"}, ""},
+		{event.Command{Action: event.Retire}, ""},
+	} {
+		tc.command.ID, tc.command.Issued = fmt.Sprint(i), noon
+		alerts := b.command(tc.command, noon).Alerts
+		if a := alerts[len(alerts)-1]; a.Finding != tc.finding || (a.Incident == open) != (tc.finding != "") {
+			t.Errorf("%s: %s", tc.command.Action, event.JSON(a))
+		}
+	}
+}
+
 // By a model that has seen no worn tool an alarm says that the tool is different, in words of its own, before and after a restart; results
 // say by how much. It does not say worn.
 func TestAlertOfTheFirstDay(t *testing.T) {

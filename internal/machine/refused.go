@@ -68,7 +68,7 @@ func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 		m.LastWindowAt = now.UTC().Round(0) // by which the next silence is named
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
-	a := m.refuse(true, at, &event.Result{
+	a := m.refuse(true, at, event.Result{
 		ID: event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group, Group: m.settings.Group, Machine: m.Machine,
 		Epoch: w.Epoch, Seq: w.Seq, Tool: m.alarms.inSpindle().tool.Name, Model: m.Model,
 	})
@@ -114,21 +114,20 @@ func (m *Machine) accept(at time.Time, r *event.Result) {
 	if m.Notices.of(event.RefusedAdvisory, "") == nil {
 		return
 	}
-	judged := *r
-	if a := m.refuse(false, at, &judged); a != nil {
+	if a := m.refuse(false, at, *r); a != nil {
 		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", event.ShortName(m.Machine), statement.Clock(a.Since))
 	}
 }
 
 // refuse notes whether the window of r was refused, which Kafka got at that time, and
 // returns the advisory on a change.
-func (m *Machine) refuse(refused bool, at time.Time, r *event.Result) *event.Advisory {
+func (m *Machine) refuse(refused bool, at time.Time, r event.Result) *event.Advisory {
 	at = at.UTC()
 	r.Start, r.End = at, at
 	if n := m.Notices.of(event.RefusedAdvisory, ""); n != nil && n.Last.Before(at) {
 		r.Start = n.Last // no window came in between
 	}
-	return m.Notices.observe(m.decision, event.RefusedAdvisory, "", refused, refusedRule, r)
+	return m.Notices.observe(m.decision, event.RefusedAdvisory, "", refused, refusedRule, &r)
 }
 
 // refuse lets a machine know of a window that is refused. It reports false for a machine

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
 // rename makes a machine of which nothing is known go on with what was remembered of
@@ -40,8 +39,8 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	why.by, why.note, why.action = e.By, e.Note, e.ID
 	b, renamed := m.alarms.inSpindle(), why
 	renamed.word = m.wordWithoutTool() // no alarm has been announced under the name
-	a := b.alert(alarm.Change(event.Renamed), b.alarm.State, renamed)
-	a.Incident, a.Was = "", e.Was
+	a := b.other(event.Renamed, renamed, "")
+	a.Was = e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", event.ShortName(m.Machine), e.Was, e.By, len(m.Tools))
 	b.publish([]event.Alert{a})
 	why.reason, why.tool = "tool_back", b.tool.Name

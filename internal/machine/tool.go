@@ -203,7 +203,7 @@ func (x *tools) dismiss(tool string, c cause) {
 func (x *tools) toolIsNew(tool string, why cause) event.Alert {
 	x.state.Forgotten, x.dirty.slow = x.state.Forgotten.Without(tool), true
 	b := x.alarms.inSpindle()
-	a := b.alert(alarm.Change(event.ToolIsNew), b.alarm.State, why)
-	a.Tool, a.ToolLife, a.Incident, a.Text = tool, why.action, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
+	a := b.other(event.ToolIsNew, why, "")
+	a.Tool, a.ToolLife, a.Text = tool, why.action, fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
 	return a
 }

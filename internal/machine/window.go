@@ -67,10 +67,8 @@ func (w Window) apply(m *Machine) {
 		m.unheard(w.At, r)
 		r.Ledger, m.unshown = m.unshown, nil
 	}
-	r.Alarm, r.Threshold = m.AlarmWord(), m.alarms.set.Threshold
-	if t := m.inSpindle(); t != nil {
-		r.Incident = t.Alarm.Incident
-	}
+	b := m.alarms.inSpindle()
+	r.Alarm, r.Threshold, r.Incident = b.word(), m.alarms.set.Threshold, b.alarm.Incident
 }
 
 // judge lets a model judge a window that stands at p, and its tool follow. It reports whether the tool has just been put
