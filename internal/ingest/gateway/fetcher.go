@@ -218,7 +218,6 @@ func (f *Fetcher) job(c event.Command) *fetchJob {
 // remember writes what became of a job so far, and forgets those that have expired.
 func (f *Fetcher) remember(job *fetchJob) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	now := f.cfg.Clock.Now()
 	f.state.Commands = slices.DeleteFunc(f.state.Commands, func(j fetchJob) bool { return j.ID == job.ID || now.After(j.Until) })
 	kept := *job
@@ -228,6 +227,7 @@ func (f *Fetcher) remember(job *fetchJob) error {
 		kept.Answer, kept.At = nil, place{}
 	}
 	f.state.Commands = append(f.state.Commands, kept)
+	f.mu.Unlock() // Take does not wait for the disk; no one else changes the state
 	if err := spool.WriteJSON(f.disk, fetchFile, f.state); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}

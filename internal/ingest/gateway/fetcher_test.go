@@ -318,6 +318,43 @@ func TestFetchBehindTheRing(t *testing.T) {
 	}
 }
 
+// slowDisk takes files only when it is told to.
+type slowDisk struct {
+	spool.Disk
+	asked, answer chan struct{}
+}
+
+func (d slowDisk) Create(name string) (spool.File, error) {
+	d.asked <- struct{}{}
+	<-d.answer
+	return d.Disk.Create(name)
+}
+
+// A disk that hangs keeps no one who hands commands over: other machines wait for theirs.
+func TestTakeDoesNotWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	p.fill(5)
+	disk := slowDisk{spool.Dir(p.spool), make(chan struct{}, 10), make(chan struct{})}
+	f := p.fetcher(func(c *FetcherConfig) { c.Disk = disk })
+	f.Take(ask("a", event.Wanted{From: day, To: day.Add(time.Hour), Windows: 1000}))
+	<-disk.asked
+	taken := make(chan struct{})
+	go func() {
+		f.Take(ask("b", event.Wanted{From: day, To: day.Add(time.Second), Windows: 1000}))
+		close(taken)
+	}()
+	select {
+	case <-taken:
+	case <-time.After(patience):
+		t.Error("a command is not taken while the disk hangs")
+	}
+	close(disk.answer)
+	if got, _ := p.answers(2); got["a"].Windows != 5 || got["b"].Windows != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A damaged file of what was answered costs windows that come twice, not the fetcher.
 func TestFetchStateDamaged(t *testing.T) {
 	t.Parallel()
