@@ -120,7 +120,7 @@ func listSpool(dir string, l spool.Listing) listedSpool {
 func stateOf(l spool.Listing, i int) string {
 	s := l.Segments[i]
 	switch last := i == len(l.Segments)-1; {
-	case s.Epoch != l.Epoch, !last && l.Segments[i+1].First <= l.Acked:
+	case s.Earlier, !last && l.Segments[i+1].First <= l.Acked:
 		return "delivered"
 	case last:
 		return "being written"

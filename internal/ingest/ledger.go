@@ -67,17 +67,16 @@ const (
 )
 
 // losses are the ledgers of some time, the oldest first.
-type losses []struct {
+type losses []loss
+
+type loss struct {
 	at time.Time
 	ledger
 }
 
 // note adds the ledger of a moment and forgets those that are older than a span, but one.
 func (ls losses) note(now time.Time, l ledger, within time.Duration) losses {
-	ls = append(ls, struct {
-		at time.Time
-		ledger
-	}{now, l})
+	ls = append(ls, loss{now, l})
 	old := 0
 	for old+1 < len(ls) && now.Sub(ls[old+1].at) >= within {
 		old++

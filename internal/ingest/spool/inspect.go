@@ -18,6 +18,7 @@ type SegmentInfo struct {
 	First   uint64 // seq of its first record
 	Bytes   int64
 	Written time.Time // when it was last written to
+	Earlier bool      // of an epoch before, or of an earlier time of one that came again: all is delivered
 
 	seg *segment
 }
@@ -38,8 +39,10 @@ func List(d Disk) (Listing, error) {
 		return Listing{}, fmt.Errorf("spool: %w", err)
 	}
 	var l Listing
-	for _, g := range segmentsOf(files) {
-		l.Segments = append(l.Segments, SegmentInfo{g.name(), g.epoch, g.first, g.size, files[g.name()].Written, g})
+	segs := segmentsOf(files)
+	for _, g := range segs {
+		earlier := g.ordinal != segs[len(segs)-1].ordinal
+		l.Segments = append(l.Segments, SegmentInfo{g.name(), g.epoch, g.first, g.size, files[g.name()].Written, earlier, g})
 		l.Epoch = g.epoch
 	}
 	l.Bad = badSegments(files, l.Segments)
@@ -66,7 +69,7 @@ func badSegments(files map[string]FileInfo, segs []SegmentInfo) (bad []SegmentIn
 		if i := slices.IndexFunc(segs, func(s SegmentInfo) bool { return s.Name == g.name() }); i >= 0 {
 			g.end = segs[i].seg.end
 		}
-		bad = append(bad, SegmentInfo{name, g.epoch, g.first, info.Size, info.Written, g})
+		bad = append(bad, SegmentInfo{name, g.epoch, g.first, info.Size, info.Written, false, g})
 	}
 	slices.SortFunc(bad, func(a, b SegmentInfo) int { return strings.Compare(a.Name, b.Name) })
 	return bad
@@ -217,14 +220,14 @@ func Find(path string, epoch, seq uint64) (found *Found, err error) {
 		return nil, errors.New("it has no files of a spool: name the folder of the machine, as ingest.yaml has it under spool")
 	}
 	for i, s := range l.Segments {
-		later := i+1 < len(l.Segments) && l.Segments[i+1].Epoch == epoch && l.Segments[i+1].First <= seq
+		later := i+1 < len(l.Segments) && l.Segments[i+1].seg.ordinal == s.seg.ordinal && l.Segments[i+1].First <= seq
 		if s.Epoch != epoch || s.First > seq || later {
 			continue
 		}
 		_, err = Walk(disk, s, func(r Record) error {
 			if r.Seq == seq {
 				r.Payload = slices.Clone(r.Payload)
-				found = &Found{r, s.Name, epoch != l.Epoch || seq < l.Acked}
+				found = &Found{r, s.Name, s.Earlier || seq < l.Acked}
 			}
 			return nil
 		})

@@ -121,3 +121,36 @@ func TestPeek(t *testing.T) {
 		t.Errorf("%v, want the error of the function", err)
 	}
 }
+
+// An epoch that comes again, as when a recording is sent again, does not hide what the spool has of it from before.
+func TestEpochThatComesAgain(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{SegmentBytes: 100, fsync: noSync})
+	for _, n := range []int{9, 2} { // the second time it has only begun
+		if _, err := s.NewEpoch(7); err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, numbered(0, n)...)
+		if n == 9 {
+			sameStrings(t, "records", drain(t, s), numbered(0, n))
+			s.Ack(8)
+		}
+	}
+	for seq, delivered := range map[uint64]bool{0: false, 1: false, 2: true, 8: true} {
+		if found, err := Find(dir, 7, seq); err != nil || found == nil || found.Delivered != delivered {
+			t.Errorf("record %d: %+v, %v", seq, found, err)
+		}
+	}
+	if found, err := Find(dir, 7, 9); found != nil || err != nil {
+		t.Errorf("a record that never was: %+v, %v", found, err)
+	}
+	l, err := List(Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range l.Segments {
+		if last := i == len(l.Segments)-1; g.Earlier == last {
+			t.Errorf("%s of %d segments is of an earlier time: %t", g.Name, len(l.Segments), g.Earlier)
+		}
+	}
+}
