@@ -212,6 +212,7 @@ func (g *Gateway) logOwner(rec spool.Recovery) {
 			Msg("owner.json in the spool is missing or damaged: the windows that wait there are taken for this machine's; if another machine had the spool, stop this ingester and give it a folder of its own (`spool`)")
 	}
 	if rec.OtherMachine != "" {
+		g.before = time.Time{} // this one was not away since
 		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("machine_before", rec.OtherMachine).Str("machine", g.cfg.Machine).
 			Msg("another machine had this spool: all of its windows are delivered, and a new epoch begins; give each machine a spool of its own")
 	}

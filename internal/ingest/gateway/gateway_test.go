@@ -493,12 +493,14 @@ func TestTimeAwayIsDeclared(t *testing.T) {
 		{"2026-01-01T00:00:00Z,1\n2026-01-01T00:00:00.5Z,2\n2026-01-01T00:00:01Z,3\n2026-01-01T00:00:01.5Z,4\n", 0}, // the first start
 		{"2026-01-01T00:00:02Z,5\n2026-01-01T00:00:02.5Z,6\n", 0},                                                   // goes on without a gap
 		{"2026-01-01T00:00:07.25Z,7\n2026-01-01T00:00:07.75Z,8\n", 4250 * time.Millisecond},
-		{"2026-01-01T00:00:03Z,9\n2026-01-01T00:00:03.5Z,10\n", 0}, // the clock went back: the gap is unknown
+		{"2026-01-01T00:00:03Z,9\n2026-01-01T00:00:03.5Z,10\n", 0},  // the clock went back: the gap is unknown
+		{"2026-01-01T00:01:00Z,11\n2026-01-01T00:01:00.5Z,12\n", 0}, // another machine was not away since
 	} {
 		r := p.write(fmt.Sprintf("live%d.csv", i), "time,force\n"+tc.file)
 		r.Columns.Time = "time"
 		var gaps []window.Gap
 		g := p.gateway(r, live, func(c *Config) {
+			c.Machine = []string{"a", "a", "a", "a", "b"}[i]
 			c.OnCut = func(c source.Cut) {
 				if c.Gap != nil {
 					gaps = append(gaps, *c.Gap)
