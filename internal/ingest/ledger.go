@@ -40,7 +40,11 @@ func newLedger(g gateway.Stats, f feed.Stats, live bool, stopped uint64) ledger 
 	l.add("gap", t.Gaps)
 	l.add("short_session", t.Tails)
 	l.add("stopped", stopped)
-	l.Open = l.Received - min(l.Received, l.InWindows+l.unused(true))
+	known := l.InWindows
+	for _, n := range l.Unused {
+		known += n
+	}
+	l.Open = l.Received - min(l.Received, known)
 	return l
 }
 
@@ -48,16 +52,6 @@ func (l *ledger) add(reason string, n uint64) {
 	if n > 0 {
 		l.Unused[reason] += n
 	}
-}
-
-// unused returns how many samples are in no window's way, with repeats or without.
-func (l ledger) unused(repeats bool) (n uint64) {
-	for reason, one := range l.Unused {
-		if repeats || reason != repeat {
-			n += one
-		}
-	}
-	return n
 }
 
 // lossWithin is the time in which samples are lost that are too many, sumWithin the time of what the page shows.

@@ -88,7 +88,7 @@ func NewFetcher(cfg FetcherConfig) (*Fetcher, error) {
 	if f.cfg.Turn == nil {
 		f.cfg.Turn = new(sync.Mutex)
 	}
-	f.ring = newRing(f.disk, cfg.Length)
+	f.ring = &ring{disk: f.disk, length: cfg.Length, times: make(map[string]segmentTimes)}
 	var damage, err error
 	if f.state, damage, err = spool.ReadJSON[fetchState](f.disk, fetchFile); cmp.Or(damage, err) != nil { // it costs windows that are sent twice
 		cfg.Log.Error().Err(cmp.Or(damage, err)).Str("file", fetchFile).Msg("the file is damaged: windows that were fetched may be sent again; check the disk")

@@ -29,10 +29,6 @@ type segmentTimes struct {
 	first, last time.Time
 }
 
-func newRing(d spool.Disk, length time.Duration) *ring {
-	return &ring{disk: d, length: length, times: make(map[string]segmentTimes)}
-}
-
 // headOfMessage is how many bytes of a record are looked at for the time of its window.
 // Topic and machine come before it.
 const headOfMessage = 2048
