@@ -204,6 +204,7 @@ func (x *tools) toolIsNew(tool string, why cause) event.Alert {
 	x.state.Forgotten, x.dirty.slow = x.state.Forgotten.Without(tool), true
 	b := x.alarms.inSpindle()
 	a := b.other(event.ToolIsNew, why, "")
-	a.Tool, a.ToolLife, a.Text = tool, why.action, fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
+	a.Tool, a.ToolLife = tool, why.action
+	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
 	return a
 }
