@@ -114,14 +114,14 @@ func (n *Notice) Shown(group, machine, modelID string) event.Advisory {
 // Shown returns how a machine's alarm stands, as an alert without a state.
 func (s *Summary) Shown(group string) event.Alert {
 	a := s.Alarm
+	if !a.Announced { // a mask hides it, or its tool came back with it: it calls later, or ends without a word
+		a = Alarm{State: alarm.State{Masks: a.Masks}}
+	}
 	e := event.Alert{
-		ID: s.Machine + "/" + group + "/standing", Group: group, Machine: s.Machine, Tool: s.Tool, Alarm: s.Word(), Incident: a.Incident, Severity: "info",
+		ID: s.Machine + "/" + group + "/standing", Group: group, Machine: s.Machine, Tool: s.Tool, Alarm: a.Word(s.Masks), Incident: a.Incident, Severity: "info",
 		Since: a.Since, At: a.At, Model: s.Model,
 	}
-	switch {
-	case e.Alarm == "raised" && !a.Announced: // it is silent since its tool came back, and calls later
-		e.Alarm, e.Incident, a.Incident = "normal", "", ""
-	case e.Alarm == "raised":
+	if e.Alarm == "raised" {
 		e.Severity = "warning"
 	}
 	name := event.ShortName(s.Machine)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -45,11 +46,45 @@ func TestSummaryOfSilentAlarm(t *testing.T) {
 		t.Errorf("silent: %+v", e)
 	}
 	p.sent += 600 // seconds
-	p.run(seq, 1, "T1", true)
+	seq = p.run(seq, 1, "T1", true)
 	if e := sum().Shown(group); e.Alarm != "raised" || e.Incident != incident {
 		t.Errorf("it calls again: %+v", e)
 	}
-	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change", "raised tool_back"})
+	seq = p.run(seq, 3, "T1", false)
+	if e := sum().Shown(group); e.Alarm != "returned" || e.Incident != incident {
+		t.Errorf("it has returned: %+v", e)
+	}
+	seq = p.run(seq, 1, "T2", false)
+	p.run(seq, 1, "T1", false)
+	if e := sum().Shown(group); e.Alarm != "normal" || e.Incident != "" || e.Text != "drill tool T1: no open alarm." {
+		t.Errorf("silent, and it has returned: %+v", e)
+	}
+	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change", "raised tool_back", "returned", "cleared tool_change"})
+}
+
+// A route does not show as open what was not announced, whatever people have done to it: nothing would say that it is over.
+func TestShownIsAnnounced(t *testing.T) {
+	shelf := alarm.Masks{Shelf: &alarm.Mask{By: "kim", Reason: "n", Until: noon}}
+	for _, tc := range []struct {
+		alarm    alarm.State
+		machine  alarm.Masks
+		word     string
+		incident string
+	}{
+		{alarm.State{Raised: true, Announced: true}, alarm.Masks{}, "raised", "A"},
+		{alarm.State{Raised: true, Announced: true, Acked: true}, alarm.Masks{}, "acknowledged", "A"},
+		{alarm.State{Raised: true, Announced: true, Masks: shelf}, alarm.Masks{}, "shelved", "A"},
+		{alarm.State{Raised: true}, alarm.Masks{}, "normal", ""},
+		{alarm.State{Raised: true, Returned: true}, alarm.Masks{}, "normal", ""},
+		{alarm.State{Raised: true, Acked: true}, alarm.Masks{}, "normal", ""},
+		{alarm.State{Raised: true, Masks: shelf}, alarm.Masks{}, "shelved", ""},
+		{alarm.State{Raised: true}, alarm.Masks{Service: shelf.Shelf}, "out_of_service", ""},
+	} {
+		s := Summary{Machine: drill, Tool: "T1", Alarm: Alarm{State: tc.alarm, Incident: "A"}, Masks: tc.machine}
+		if e := s.Shown(group); e.Alarm != tc.word || e.Incident != tc.incident || strings.HasSuffix(e.Text, "no open alarm.") != (tc.incident == "") {
+			t.Errorf("%+v: %s %q, %s", tc.alarm, e.Alarm, e.Incident, e.Text)
+		}
+	}
 }
 
 // What is listed of kept records.
