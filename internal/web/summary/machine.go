@@ -145,6 +145,12 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 	if !m.first(m.head.Epochs, r.Epoch, r.Seq, at) {
 		return nil // it is here already
 	}
+	m.head.Alarms.Result(r, at)
+	if last := m.head.Last; last != nil && r.Between() { // the tool stays in
+		named := *r
+		named.Tool, named.ToolLife = last.Tool, last.ToolLife
+		r = &named
+	}
 	start, end := spanOf(r, at)
 	life, l, err := s.file.lifeOf(m, r, at)
 	if err != nil {
@@ -176,7 +182,6 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		return err
 	}
 	l.fold(r, start, end)
-	m.head.Alarms.Result(r, at)
 	m.show(r, at, end)
 	return s.count(m, r, end)
 }
@@ -266,7 +271,7 @@ func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *
 			return 0, nil, err
 		}
 		for _, declared := range m.head.New[tool] {
-			if l.begun <= declared && declared < at.UnixMilli() {
+			if l.begun < declared && declared < at.UnixMilli() {
 				id = 0
 			}
 		}

@@ -246,13 +246,13 @@ func (q *query) tools(times []int64, rows []row, end func(i int) int64) {
 	}
 }
 
-// lookBehind is how many alarms and advisories that began before a time may reach into it.
-const lookBehind = 32
+// lookBehind is how many alarms or advisories that began before a time are looked at for those that reach into it.
+const lookBehind = 1000
 
 // openBetween returns the alarms, or the advisories, of a bucket that were open at some time between two, in Unix milliseconds, the oldest
-// first. It looks lookBehind further than it needs to.
+// first; the last MaxAlarms if they are more.
 func openBetween[T any](b *bbolt.Bucket, what string, from, to int64, ended func(*T) time.Time) ([]T, error) {
-	all, extra := []T{}, 0
+	all, behind := []T{}, 0
 	for k, v := range descending(b, timeKey(to)) {
 		var one T
 		if err := json.Unmarshal(v, &one); err != nil {
@@ -261,10 +261,11 @@ func openBetween[T any](b *bbolt.Bucket, what string, from, to int64, ended func
 		if end := ended(&one); end.IsZero() || end.UnixMilli() >= from {
 			all = append(all, one)
 		}
-		if t, _ := keyTime(k); t < from || len(all) >= MaxAlarms {
-			if extra++; extra == lookBehind {
-				break
-			}
+		if t, _ := keyTime(k); t < from {
+			behind++
+		}
+		if behind == lookBehind || len(all) == MaxAlarms {
+			break
 		}
 	}
 	slices.Reverse(all)
