@@ -24,7 +24,6 @@ func (h *Hub) Remember(kept summary.Machine) {
 			m.verdicts++
 		}
 		if last := kept.Last; !kept.LastAt.IsZero() {
-			last.Start, last.End = writable(last.Start), writable(last.End)
 			m.wear(&last)
 			m.lastResult, m.lastResultAt, m.facts = &last, kept.LastAt, facts
 			if facts.Layout != nil {

@@ -210,7 +210,7 @@ func (m *machine) level() *tileLevel {
 		return nil
 	}
 	t := &tileLevel{FirstDay: *f}
-	if last == nil || !(last.Level > 0) {
+	if last == nil || !(last.Level > 0) || !finite(100*last.Level) {
 		return t
 	}
 	t.Times = ptr(math.Round(100*last.Level) / 100)
@@ -442,12 +442,13 @@ func (s *wording) add(name string, value any) {
 
 func ptr[T any](v T) *T { return &v }
 
-// known returns t, or nil if it is the zero time, which stands for one that is not known.
+// known returns t, or nil if it is the zero time, which stands for one that is not known, or if RFC 3339 cannot say it,
+// as happens when a recording counts its seconds from nowhere.
 func known(t time.Time) *time.Time {
-	if t.IsZero() {
+	t = t.UTC()
+	if y := t.Year(); t.IsZero() || y < 1 || y > 9998 {
 		return nil
 	}
-	t = t.UTC()
 	return &t
 }
 
