@@ -610,6 +610,7 @@ func TestWearOfTile(t *testing.T) {
 	step("at the limit", `[{"um":300,"low_um":250,"high_um":350,"limit_um":300},{"holes":[0,0,4]}]`, func(r *event.Result) {
 		r.Wear = &event.Wear{WearUM: 300, WearLowUM: 250, WearHighUM: 350, HolesLeft: ptr(0.0), HolesLeftLow: ptr(0.0), HolesLeftHigh: ptr(3.2)}
 	})
+	step("another one under its name", `[null,null]`, func(r *event.Result) { r.ToolLife, r.Verdict = "2", event.NotCutting })
 	step("another tool", `[null,null]`, func(r *event.Result) { r.Tool = "T08" })
 	step("its wear", `[{"um":0,"low_um":0,"high_um":0,"limit_um":300},{"windows":[7,6,9]}]`, func(r *event.Result) {
 		r.Tool, r.Wear = "T08", &event.Wear{WindowsLeft: ptr(7.0), WindowsLeftLow: ptr(6.5), WindowsLeftHigh: ptr(8.5)}

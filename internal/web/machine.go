@@ -247,7 +247,7 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	}
 	m.tools.Result(&r, at)
 	if m.lastResult != nil && r.Between() {
-		r.Tool = m.lastResult.Tool // it is in
+		r.Tool, r.ToolLife = m.lastResult.Tool, m.lastResult.ToolLife // it is in
 	}
 	m.wear(&r)
 	m.sensors = r.Sensors
@@ -274,7 +274,8 @@ func (m *machine) repeats(r *event.Result) bool {
 // wear takes what a result says of the wear of the tool. Without a word of it, as between
 // holes, the wear stays, unless the tool was changed or its reference is made again.
 func (m *machine) wear(r *event.Result) {
-	if last := m.lastResult; last != nil && last.Tool != r.Tool || r.Verdict == event.Learning {
+	last := m.lastResult
+	if last != nil && (last.Tool != r.Tool || r.ToolLife != "" && last.ToolLife != r.ToolLife) || r.Verdict == event.Learning {
 		m.lastWear, m.wearUnknown = nil, false
 	}
 	switch {
