@@ -96,7 +96,7 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
 	var every <-chan time.Time
-	if _, ok := v.(*systemView); ok { // nothing wakes it
+	if _, ok := v.(*systemView); ok { // nothing wakes it but its beginning
 		t := time.NewTicker(systemPause)
 		defer t.Stop()
 		every = t.C
@@ -111,6 +111,9 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 		case <-every:
 			events = v.next()
 		case <-wake:
+			if every != nil {
+				wake = nil
+			}
 			if !sleep(r, v.wait()) {
 				return
 			}
