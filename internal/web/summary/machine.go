@@ -103,7 +103,6 @@ func (m *machine) written() {
 
 func idKey(id uint64) []byte     { return binary.BigEndian.AppendUint64(nil, id) }
 func lifeKey(id uint32) []byte   { return binary.BigEndian.AppendUint32(nil, id) }
-func lifeID(v []byte) uint32     { return binary.BigEndian.Uint32(v) }
 func toolKey(tool string) []byte { return append([]byte{'t'}, tool[:min(len(tool), maxToolName)]...) }
 
 // bucketOf returns a bucket of a machine, or the machine's own if name is nil; nil if it
@@ -236,7 +235,7 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 	for i > 0 && m.head.Strip[i-1].At > ms {
 		i--
 	}
-	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(stripLetter(r.Verdict))})
+	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(StripLetter(r.Verdict))})
 	if n := len(m.head.Strip) - MaxStrip; n > 0 {
 		m.head.Strip = slices.Delete(m.head.Strip, 0, n)
 	}
@@ -257,7 +256,7 @@ func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *
 	if !ok {
 		err = x.get(m.id, inTools, toolKey(tool), func(v []byte) error {
 			if len(v) == 4 {
-				id = lifeID(v)
+				id = binary.BigEndian.Uint32(v)
 			}
 			return nil
 		})

@@ -46,7 +46,7 @@ func byID(ids map[string]uint64) map[uint64]string {
 // several that follow each other, as History.Each says. It returns ErrNoMachine for a machine that
 // the store does not hold, and an error if from is not before to.
 func (s *Store) History(name string, from, to time.Time, step time.Duration) (History, error) {
-	h := History{Machine: name, Memory: s.InMemory(), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
+	h := History{Machine: name, Memory: s.InMemory(), Points: points(nil, nil), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
 	id, ok := s.ids()[name]
 	if !ok {
 		return h, ErrNoMachine
@@ -64,9 +64,6 @@ func (s *Store) History(name string, from, to time.Time, step time.Duration) (Hi
 		}
 		return q.read(from, to, step, s.minute)
 	})
-	if h.Points.T == nil {
-		h.Points = points(nil, nil)
-	}
 	return h, err
 }
 
@@ -313,15 +310,11 @@ func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 	if f.Limit <= 0 || f.Limit > MaxAlarms {
 		f.Limit = MaxAlarms
 	}
-	names := byID(s.ids())
-	var only uint64
-	if f.Machine != "" {
-		var ok bool
-		if only, ok = s.ids()[f.Machine]; !ok {
-			return []Alarm{}, nil
-		}
+	ids, alarms := s.ids(), []Alarm{}
+	names, only := byID(ids), ids[f.Machine]
+	if only == 0 && f.Machine != "" {
+		return alarms, nil
 	}
-	alarms := []Alarm{}
 	err := s.view(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(inByTime)
 		if only != 0 {
