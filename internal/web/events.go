@@ -130,13 +130,8 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 
 // sleep waits, and reports false if the request ended.
 func sleep(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return r.Context().Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-r.Context().Done():
 		return false

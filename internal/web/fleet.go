@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // The pace and the memory of the page of the fleet.
@@ -63,7 +65,7 @@ func (x *server) fleet(r *http.Request) fleetJSON {
 	for _, m := range x.hub.machines {
 		all.Machines = append(all.Machines, m.tile(now))
 	}
-	all.sort()
+	slices.SortFunc(all.Machines, byRank)
 	return all
 }
 
@@ -83,17 +85,13 @@ func (x *server) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 			all.Machines = append(all.Machines, &t)
 		}
 	}
-	all.sort()
+	slices.SortFunc(all.Machines, byRank)
 	return all, x.hub.frames.last
 }
 
 // fleetHead returns what is not of one machine. x.hub.mu must be held.
 func (x *server) fleetHead(r *http.Request, now time.Time) fleetJSON {
 	return fleetJSON{x.headAt(r, now), x.hub.limit, x.hub.crowded(now), []*Tile{}}
-}
-
-func (f *fleetJSON) sort() {
-	slices.SortFunc(f.Machines, byRank)
 }
 
 // byRank orders tiles: the worst first, then by name.
@@ -210,7 +208,7 @@ func patchOf(was, t *Tile) []byte {
 	bare := len(p.buf)
 	more := t.verdicts - was.verdicts
 	switch {
-	case more > stripLen:
+	case more > summary.MaxStrip:
 		p.set("strip", t.Strip)
 	case more > 0:
 		p.set("+", t.Strip[max(0, len(t.Strip)-int(more)):])

@@ -69,7 +69,7 @@ type fatal interface{ Fatalf(string, ...any) }
 func patched(tile, patch map[string]any) {
 	if more, ok := patch["+"].(string); ok {
 		strip := tile["strip"].(string) + more
-		tile["strip"] = strip[max(0, len(strip)-stripLen):]
+		tile["strip"] = strip[max(0, len(strip)-summary.MaxStrip):]
 		if at, ok := tile["verdict_at"].(string); ok && patch["verdict_at"] == nil {
 			t, err := time.Parse(time.RFC3339Nano, at)
 			if err != nil {

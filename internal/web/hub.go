@@ -81,8 +81,8 @@ func NewHub(cfg Config) *Hub {
 		pages:    make(map[chan struct{}]struct{}),
 		watches:  make(map[string]*watch),
 	}
-	past := past{cfg.History, cfg.Tools, cfg.Usual, cfg.Alarms, cfg.Alarm, cfg.ModelUse, cfg.ListModels, cfg.Model}
-	h.server = server{h, cmp.Or(cfg.Title, "Flank"), cfg.InsecureModels, cfg.Control, cfg.Ready, past, cfg.System, cfg.Evidence}
+	cfg.Title = cmp.Or(cfg.Title, "Flank")
+	h.server = server{h, cfg}
 	return h
 }
 

@@ -34,8 +34,8 @@ type machine struct {
 	wearUnknown  bool           // the model estimates wear, but not now
 	ledger       *event.Ledger  // of the samples of its source, the last one; nil if none came
 
-	verdicts uint64         // results that were not late
-	letters  [stripLen]byte // of the last of them: verdict i is at i modulo stripLen
+	verdicts uint64 // results that were not late
+	strip    []byte // letters of the last of them, the oldest first
 
 	alerts     ring[event.Alert]
 	lastChange *event.Alert // the last one that says the state of the alarm
@@ -83,7 +83,7 @@ func (m *machine) clearPairs() {
 func (m *machine) dropSamples() {
 	m.clearPairs()
 	m.newest.RMS = nil
-	m.spectra.drop()
+	m.spectra.samples = nil
 }
 
 // setLayout makes l the layout of the machine from its next window on.
@@ -253,11 +253,8 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	m.sensors = r.Sensors
 	r.Sensors, r.Ranges, r.ID = nil, nil, ""
 	m.lastResult = &r
-	letter := stripLetters[r.Verdict]
-	if letter == 0 {
-		letter = '?' // of a later release
-	}
-	m.letters[m.verdicts%stripLen] = letter
+	m.strip = append(m.strip, summary.StripLetter(r.Verdict))
+	m.strip = m.strip[max(0, len(m.strip)-summary.MaxStrip):]
 	m.verdicts++
 	return true
 }
@@ -284,15 +281,6 @@ func (m *machine) wear(r *event.Result) {
 	case r.WearUnknown:
 		m.lastWear, m.wearUnknown = nil, true
 	}
-}
-
-// strip returns the letters of the last verdicts, the oldest first.
-func (m *machine) strip() string {
-	b := make([]byte, 0, stripLen)
-	for i := m.verdicts - min(m.verdicts, stripLen); i < m.verdicts; i++ {
-		b = append(b, m.letters[i%stripLen])
-	}
-	return string(b)
 }
 
 // seenAt returns when the last window or result came; zero if none did.

@@ -27,7 +27,7 @@ type Tile struct {
 
 	Verdict   event.Verdict `json:"verdict,omitempty"`
 	VerdictAt *time.Time    `json:"verdict_at,omitempty"` // end of the last window that was judged: sensor time
-	Strip     string        `json:"strip"`                // a letter for each of the last 60 verdicts, the oldest first, see stripLetters
+	Strip     string        `json:"strip"`                // a letter for each of the last 60 verdicts, the oldest first, see summary.StripLetter
 	Score     *float64      `json:"score,omitempty"`      // of the last window that the model judged
 	Threshold *float64      `json:"threshold,omitempty"`  // score from which on a window counts as faulty for the alarm
 
@@ -114,15 +114,9 @@ const (
 )
 
 const (
-	stripLen       = 60 // verdicts
 	tileAdvisories = 8
 	openAdvisories = 200 // that a hub keeps of a machine; more are not shown
 )
-
-// stripLetters has the letter of every verdict in a strip.
-var stripLetters = map[event.Verdict]byte{
-	event.Healthy: 'h', event.Faulty: 'f', event.Unknown: 'u', event.Learning: 'l', event.NotCutting: 'n', event.SensorFault: 's',
-}
 
 // unwatching lists the advisories that mean that the machine is not watched, the strongest
 // reason first.
@@ -131,7 +125,7 @@ var unwatching = []event.AdvisoryKind{event.StoppedAdvisory, event.RefusedAdviso
 // tile returns what pages show of a machine by now. It shares nothing that changes.
 func (m *machine) tile(now time.Time) *Tile {
 	t := &Tile{
-		ID: m.number, Name: m.name, Tool: m.newest.Tool, Hole: m.newest.Hole, Strip: m.strip(), Models: m.models,
+		ID: m.number, Name: m.name, Tool: m.newest.Tool, Hole: m.newest.Hole, Strip: string(m.strip), Models: m.models,
 		Since: m.alarmSince(), WindowAge: ageOf(m.seenAt(), now), RefusedAge: ageOf(m.refusedAt, now),
 		verdicts: m.verdicts, seen: m.seenAt(), refused: m.refusedAt,
 	}
