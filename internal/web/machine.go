@@ -295,9 +295,22 @@ func (m *machine) seenAt() time.Time {
 // or it is not known.
 func (m *machine) alarmSince() *time.Time {
 	_, incident := m.standing()
-	for _, a := range []*event.Alert{m.raised, m.lastChange} {
+	for _, a := range []*event.Alert{m.raiser(incident), m.lastChange} {
 		if incident != "" && a != nil && a.Incident == incident {
 			return known(a.Since)
+		}
+	}
+	return nil
+}
+
+// raiser returns the alert that raised an alarm last, nil if it is not kept. That of a tool that is back may be far behind.
+func (m *machine) raiser(incident string) *event.Alert {
+	if m.raised != nil && m.raised.Incident == incident {
+		return m.raised
+	}
+	for i := m.alerts.total; i > m.alerts.first(); i-- {
+		if a := m.alerts.at(i - 1); a.Incident == incident && (a.State == event.Raised || a.State == event.Reactivated) {
+			return a
 		}
 	}
 	return nil

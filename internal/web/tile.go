@@ -383,7 +383,8 @@ func (m *machine) answer(t *Tile) *wording {
 	if a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
 	}
-	for _, a := range []*event.Alert{m.raised, a} { // a tool that is back has its alarm without an alert of its own
+	raised := m.raiser(t.Incident)
+	for _, a := range []*event.Alert{raised, a} { // a tool that is back has its alarm without an alert of its own
 		switch {
 		case a == nil || a.Incident != t.Incident:
 		case a.Class == event.Different:
@@ -401,9 +402,9 @@ func (m *machine) answer(t *Tile) *wording {
 		return sentence("alarm_"+t.Alarm, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "note", note, "until", until)
 	}
 	s := sentence(key, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "finding", finding)
-	if a := m.raised; a != nil && a.Incident == t.Incident && a.Of > 0 {
-		s.add("faulty", a.Faulty)
-		s.add("of", a.Of)
+	if raised != nil && raised.Of > 0 {
+		s.add("faulty", raised.Faulty)
+		s.add("of", raised.Of)
 	}
 	return s
 }
