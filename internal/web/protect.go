@@ -93,7 +93,7 @@ type Guard struct {
 
 // NewGuard returns a guard without sessions.
 func NewGuard(p Protection) *Guard {
-	g := &Guard{Protection: p, now: time.Now, recheck: 5 * time.Second, patient: defaultPatience, origins: http.NewCrossOriginProtection()}
+	g := &Guard{Protection: p, now: time.Now, recheck: 5 * time.Second, patient: defaultPatience, limits: newLimits(), origins: http.NewCrossOriginProtection()}
 	g.hosts = append(g.hosts, "localhost")
 	if host, _, err := net.SplitHostPort(p.Listen); err == nil {
 		g.hosts = append(g.hosts, host)
