@@ -52,10 +52,11 @@ func (w *Window) hasSamples() bool {
 
 // take looks at a window, of which it keeps the samples if a page looks at the machine.
 func (s *spectra) take(w *Window, watched bool) {
-	if s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
+	between := w.Tool == "" && !w.Learning && s.tool != ""         // two cycles: the tool stays in
+	if !between && s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
 		s.tool, s.usual, s.count, s.asked = w.Tool, nil, 0, w.Learning
 	}
-	if !w.Idle {
+	if !w.Idle && !between {
 		s.learning = w.Learning
 	}
 	if !watched || !w.hasSamples() {
