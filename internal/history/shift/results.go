@@ -74,7 +74,7 @@ func (r *Report) Result(e event.Result) {
 	}
 	cutting := r.cutting(m, &e)
 	row.Cutting += cutting
-	if e.Late {
+	if e.Late || m.tool == nil && e.Between() {
 		return
 	}
 	t := r.tool(m, &e)

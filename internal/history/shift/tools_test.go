@@ -16,7 +16,7 @@ func TestToolsOfAReport(t *testing.T) {
 		tool, life, why string
 		v               event.Verdict
 	}{
-		{"T1", "", "", event.Healthy}, {"", "", event.NoTool, event.Unknown}, {"", "", "", event.NotCutting}, {"T1", "", "", event.Healthy},
+		{"", "", "", event.NotCutting}, {"T1", "", "", event.Healthy}, {"", "", event.NoTool, event.Unknown}, {"", "", "", event.NotCutting}, {"T1", "", "", event.Healthy},
 		{"T1", "new", "", event.Learning}, {"", "", "", event.SensorFault}, {"T1", "new", "", event.Healthy}, {"T2", "", "", event.Healthy},
 	} {
 		e := result(seq, c.tool, c.v)
