@@ -163,6 +163,12 @@ func (x *server) getHistory(r *http.Request) (any, *apiError) {
 			all.Step = int(step.Seconds())
 		}
 	}
+	p := &all.Points
+	for _, counts := range []*[]int{&p.Windows, &p.Cutting, &p.Healthy, &p.Faulty, &p.Unknown, &p.Learning, &p.NotCutting, &p.SensorFault, &p.Late} {
+		*counts = list(*counts)
+	}
+	p.T, all.Tools, all.Alarms, all.Advisories = list(p.T), list(all.Tools), list(all.Alarms), list(all.Advisories)
+	all.Machine = name
 	return all, nil
 }
 
