@@ -186,11 +186,11 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 	if err := rule.CheckClasses(ms); err != nil {
 		return fmt.Errorf("--wear %s: %w", path, err)
 	}
-	cfg.NewTool = func(machine, tool string, at time.Time) {
-		join.See(wear.Window{Machine: machine, Tool: tool, Start: at, Length: spec.Length})
+	cfg.NewTool = func(machine, tool, life string, at time.Time) {
+		join.See(wear.Window{Machine: machine, Tool: wear.ToolOf(tool, life), Start: at, Length: spec.Length})
 	}
 	cfg.Healthy = func(a event.Alert) (healthy, known bool) {
-		v, _ := join.At(wear.Window{Machine: a.Machine, Tool: a.Tool, Hole: a.Hole, Start: startOf(a, spec), Length: spec.Length})
+		v, _ := join.At(wear.Window{Machine: a.Machine, Tool: wear.ToolOf(a.Tool, a.ToolLife), Hole: a.Hole, Start: startOf(a, spec), Length: spec.Length})
 		if class, named := rule.Named(v.Class); named {
 			return class == 0, true
 		}

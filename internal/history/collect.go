@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type summaryReply struct {
 	Verdicts   map[event.Verdict]uint64 // results by verdict
 	Late       uint64
 	Alerts     uint64 // alarms raised
-	Unreadable uint64 // messages under the machine's key that are not a result or an alert; they are skipped
+	Unreadable uint64 // messages under the machine's key that are not a result or an alert, which any program may have sent; they are skipped
 }
 
 // Collector reads a group's results and alerts of one epoch of one machine, and drops
@@ -30,6 +31,7 @@ type summaryReply struct {
 type Collector struct {
 	group, machine, epoch string
 	from                  uint64
+	seed                  maphash.Seed
 
 	mu      sync.Mutex
 	sum     summaryReply
@@ -50,7 +52,7 @@ type seenResult struct {
 // every result as one line of JSON to out, if that is not nil.
 func NewCollector(group, machine, epoch string, from uint64, out io.Writer) *Collector {
 	c := &Collector{
-		group: group, machine: machine, epoch: epoch, from: from, seen: make(map[uint64]seenResult), alerts: make(map[string]bool),
+		group: group, machine: machine, epoch: epoch, from: from, seed: maphash.MakeSeed(), seen: make(map[uint64]seenResult), alerts: make(map[string]bool),
 		changed: make(chan struct{}), truth: make(map[uint64]int),
 	}
 	c.sum.Verdicts = make(map[event.Verdict]uint64)
@@ -101,19 +103,24 @@ func (c *Collector) result(m bus.Message) error {
 		return nil
 	}
 	r, ours, err := Event[event.Result](&m, c.group)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil {
-		c.skip()
+		c.sum.Unreadable++
 		return nil
 	}
 	if r.Epoch != c.epoch || !ours || r.Seq < c.from {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.repeats(r.Seq, checksum(m.Value)) {
+	sum := maphash.Bytes(c.seed, m.Value)
+	if before, repeated := c.seen[r.Seq]; repeated {
+		c.sum.Repeats++
+		if before.sum != sum {
+			c.sum.Duplicated++
+		}
 		return nil
 	}
-	c.seen[r.Seq] = seenResult{checksum(m.Value), r.Verdict}
+	c.seen[r.Seq] = seenResult{sum, r.Verdict}
 	c.sum.Results++
 	c.sum.Verdicts[r.Verdict]++
 	if r.Late {
@@ -128,29 +135,17 @@ func (c *Collector) result(m bus.Message) error {
 	return nil
 }
 
-// repeats counts a result whose number came before.
-func (c *Collector) repeats(seq uint64, sum uint64) bool {
-	before, ok := c.seen[seq]
-	if ok {
-		c.sum.Repeats++
-	}
-	if ok && before.sum != sum {
-		c.sum.Duplicated++
-	}
-	return ok
-}
-
 func (c *Collector) alert(m bus.Message) error {
 	if m.Key != c.machine || string(m.Header("ce_type")) != event.AlertType {
 		return nil
 	}
 	a, ours, err := Event[event.Alert](&m, c.group)
-	if err != nil {
-		c.skip()
-		return nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err != nil {
+		c.sum.Unreadable++
+		return nil
+	}
 	if ours && a.Epoch == c.epoch && a.Seq >= c.from && !c.alerts[a.ID] {
 		c.alerts[a.ID] = true
 		if a.State == event.Raised {
@@ -159,20 +154,6 @@ func (c *Collector) alert(m bus.Message) error {
 		c.wake()
 	}
 	return nil
-}
-
-// skip counts a message that cannot be read. Any program that may write to the topics can
-// have sent it: it must not end the reading.
-func (c *Collector) skip() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sum.Unreadable++
-}
-
-func checksum(b []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(b)
-	return h.Sum64()
 }
 
 func (c *Collector) wake() {
@@ -205,10 +186,7 @@ func (c *Collector) Summary() summaryReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sum
-	s.Verdicts = make(map[event.Verdict]uint64, len(c.sum.Verdicts))
-	for v, n := range c.sum.Verdicts {
-		s.Verdicts[v] = n
-	}
+	s.Verdicts = maps.Clone(c.sum.Verdicts)
 	return s
 }
 

@@ -36,18 +36,15 @@ func RecordsIn(ctx context.Context, cfg bus.Config, group string, partition int)
 // RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.
 func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]event.StateRecord, error) {
 	last, err := readState(ctx, cfg)
-	groups := make(map[string]bool)
 	maps.DeleteFunc(last, func(at recordKey, _ bus.Message) bool {
 		k, ok := event.ParseStateKey(at.key)
-		if ok = ok && k.Machine == name; ok {
-			groups[k.Group] = true
-		}
-		return !ok
+		return !ok || k.Machine != name
 	})
 	all := make(map[string][]event.StateRecord)
-	for group := range groups {
-		if records := last.machines(group)[name]; records != nil {
-			all[group] = records
+	for at := range last {
+		k, _ := event.ParseStateKey(at.key)
+		if records := last.machines(k.Group)[name]; records != nil {
+			all[k.Group] = records
 		}
 	}
 	return all, err
@@ -143,10 +140,10 @@ func each[E event.Published](ctx context.Context, cfg bus.Config, group, typ str
 			skipped++
 			return nil
 		}
-		seen[id] = true
 		if !ours {
 			return nil
 		}
+		seen[id] = true
 		return fn(*e)
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,18 +15,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/web/summary"
 )
-
-// past is where the answers about the past come from, as Config says.
-type past struct {
-	history    func(string, time.Time, time.Time, time.Duration) (summary.History, error)
-	tools      func(string, int) ([]summary.Life, error)
-	usual      func(string, string) (summary.Usual, error)
-	alarms     func(summary.AlarmFilter) ([]summary.Alarm, error)
-	alarm      func(string) (summary.AlarmDetail, error)
-	modelUse   func(string, time.Time, time.Time) (summary.ModelUse, error)
-	listModels func(context.Context) (Deployed, error)
-	model      func(context.Context, string) (*ModelDetail, error)
-}
 
 // apiError is the answer to a request that cannot be served.
 type apiError struct {
@@ -161,18 +148,12 @@ func (x *server) getHistory(r *http.Request) (any, *apiError) {
 	if bad != nil {
 		return nil, bad
 	}
-	if x.past.history == nil {
+	if x.History == nil {
 		return nil, notKept("history")
 	}
-	all, err := x.past.history(name, from, to, step)
-	switch {
-	case errors.Is(err, summary.ErrNoMachine):
-		if !x.hub.holds(name) {
-			return nil, unknownMachine(name)
-		}
-		all.Machine = name // it came a moment ago
-	case err != nil:
-		return nil, failed("history", err)
+	all, err := x.History(name, from, to, step)
+	if bad := x.unread(name, "history", err); bad != nil {
+		return nil, bad
 	}
 	if all.From.IsZero() { // nothing is kept of the machine
 		all.From, all.To = from.UTC(), to.UTC()
@@ -187,6 +168,7 @@ func (x *server) getHistory(r *http.Request) (any, *apiError) {
 		*counts = list(*counts)
 	}
 	p.T, all.Tools, all.Alarms, all.Advisories = list(p.T), list(all.Tools), list(all.Alarms), list(all.Advisories)
+	all.Machine = name
 	return all, nil
 }
 
@@ -280,10 +262,10 @@ func (x *server) getTools(r *http.Request) (any, *apiError) {
 	switch {
 	case bad != nil:
 		return nil, bad
-	case x.past.tools == nil:
+	case x.Tools == nil:
 		return nil, notKept("the list of tools")
 	}
-	all, err := x.past.tools(name, limit)
+	all, err := x.Tools(name, limit)
 	if bad := x.unread(name, "the list of tools", err); bad != nil {
 		return nil, bad
 	}
@@ -319,13 +301,10 @@ func (x *server) getUsual(r *http.Request) (any, *apiError) {
 	}
 	x.hub.mu.Unlock()
 	j := usualJSON{Machine: name, Tool: tool}
-	if x.past.usual != nil {
-		u, err := x.past.usual(name, tool)
-		switch {
-		case errors.Is(err, summary.ErrNoMachine) && m == nil:
-			return nil, unknownMachine(name)
-		case err != nil && !errors.Is(err, summary.ErrNoMachine):
-			return nil, failed("what is usual for the tool", err)
+	if x.Usual != nil {
+		u, err := x.Usual(name, tool)
+		if bad := x.unread(name, "what is usual for the tool", err); bad != nil {
+			return nil, bad
 		}
 		j.Usual = u
 	} else if m == nil {
@@ -356,10 +335,10 @@ func (x *server) getAlarms(r *http.Request) (any, *apiError) {
 	switch {
 	case bad != nil:
 		return nil, bad
-	case x.past.alarms == nil:
+	case x.Alarms == nil:
 		return nil, notKept("the list of alarms")
 	}
-	all, err := x.past.alarms(filter)
+	all, err := x.Alarms(filter)
 	if bad := x.unread(filter.Machine, "the list of alarms", err); bad != nil {
 		return nil, bad
 	}
@@ -429,8 +408,8 @@ func (x *server) getAlarm(r *http.Request) (any, *apiError) {
 // that has seen it. It returns nil if nothing is known.
 func (x *server) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 	a := &alarmJSON{Machine: machine, Incident: incident}
-	if x.past.alarm != nil {
-		d, err := x.past.alarm(incident)
+	if x.Alarm != nil {
+		d, err := x.Alarm(incident)
 		if err != nil && !errors.Is(err, summary.ErrNoAlarm) {
 			return nil, cursor{}, err
 		}
@@ -496,10 +475,10 @@ func (x *server) machineOf(incident string) string {
 		}
 	}
 	x.hub.mu.Unlock()
-	if x.past.alarm == nil {
+	if x.Alarm == nil {
 		return ""
 	}
-	d, err := x.past.alarm(incident)
+	d, err := x.Alarm(incident)
 	if err != nil {
 		return ""
 	}
@@ -507,10 +486,10 @@ func (x *server) machineOf(incident string) string {
 }
 
 func (x *server) getModels(r *http.Request) (any, *apiError) {
-	if x.past.listModels == nil {
+	if x.ListModels == nil {
 		return nil, notKept("a list of models")
 	}
-	all, err := x.past.listModels(r.Context())
+	all, err := x.ListModels(r.Context())
 	if err != nil {
 		return nil, failed("tcm.models.v1", err)
 	}
@@ -519,11 +498,11 @@ func (x *server) getModels(r *http.Request) (any, *apiError) {
 }
 
 func (x *server) getModel(r *http.Request) (any, *apiError) {
-	if x.past.model == nil {
+	if x.Model == nil {
 		return nil, notKept("a list of models")
 	}
 	id := r.PathValue("id")
-	m, err := x.past.model(r.Context(), id)
+	m, err := x.Model(r.Context(), id)
 	switch {
 	case err != nil:
 		return nil, failed("tcm.models.v1", err)
@@ -550,9 +529,9 @@ const useSpan = 28 * 24 * time.Hour
 // fillUse sets what the history knows of a model.
 func (x *server) fillUse(m *ModelDetail) error {
 	var use summary.ModelUse
-	if x.past.modelUse != nil {
+	if x.ModelUse != nil {
 		var err error
-		if use, err = x.past.modelUse(m.ID, x.hub.now().Add(-useSpan), x.hub.now()); err != nil {
+		if use, err = x.ModelUse(m.ID, x.hub.now().Add(-useSpan), x.hub.now()); err != nil {
 			return err
 		}
 	}

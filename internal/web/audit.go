@@ -55,10 +55,8 @@ func visitOf(r *http.Request) visit {
 	return v
 }
 
-func (v visit) actor() event.Actor { return actorOf(v.person, v.how, v.address) }
-
-func actorOf(p Person, how event.Identified, address string) event.Actor {
-	return event.Actor{Name: p.Name, Role: string(p.Role), Identified: how, From: address}
+func (v visit) actor() event.Actor {
+	return event.Actor{Name: v.person.Name, Role: string(v.person.Role), Identified: v.how, From: v.address}
 }
 
 // how says how the person is identified.

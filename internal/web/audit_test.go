@@ -100,7 +100,7 @@ func TestAuditOfPage(t *testing.T) {
 func TestAuditOfUnsentCommand(t *testing.T) {
 	var got []event.Audit
 	s := newSite(Protection{Audit: func(a event.Audit) { got = append(got, a) }})
-	s.h = s.Handler((&Control{Send: func(context.Context, event.Command) error { return errors.New("no broker at kafka:9093") }}).handler())
+	s.h = s.Handler(http.HandlerFunc((&Control{Send: func(context.Context, event.Command) error { return errors.New("no broker at kafka:9093") }}).serve))
 	s.ask("POST", "/api/commands", `{"machine":"acme/usk25","action":"unshelve"}`, "Authorization", "Bearer token-of-otto")
 	if len(got) != 1 || got[0].Outcome != event.Denied || got[0].Reason != "it could not be sent" || got[0].Action != event.Unshelve {
 		t.Errorf("%+v", got)

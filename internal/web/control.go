@@ -44,9 +44,7 @@ type order struct {
 	labelOrder
 }
 
-// handler answers POST /api/commands.
-func (c *Control) handler() http.Handler { return http.HandlerFunc(c.serve) }
-
+// serve answers POST /api/commands.
 func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 	person := who(r)
 	if person.Role == "" {

@@ -96,7 +96,7 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
 	var every <-chan time.Time
-	if _, ok := v.(*systemView); ok { // nothing wakes it
+	if _, ok := v.(*systemView); ok { // nothing wakes it but its beginning
 		t := time.NewTicker(systemPause)
 		defer t.Stop()
 		every = t.C
@@ -111,6 +111,9 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 		case <-every:
 			events = v.next()
 		case <-wake:
+			if every != nil {
+				wake = nil
+			}
 			if !sleep(r, v.wait()) {
 				return
 			}
@@ -127,13 +130,8 @@ func (s *stream) run(r *http.Request, h *Hub, v view, wake <-chan struct{}) {
 
 // sleep waits, and reports false if the request ended.
 func sleep(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return r.Context().Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-r.Context().Done():
 		return false

@@ -244,6 +244,27 @@ func TestEventsSlowBrowserSkipsAhead(t *testing.T) {
 	})
 }
 
+// The page of the system is not sent again for each result of a machine.
+func TestEventsOfTheSystem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHub()
+		b, stop := open(h, "page=system", "")
+		defer stop()
+		synctest.Wait()
+		if es := b.read(t); len(es) != 1 || es[0].name != "snapshot" {
+			t.Fatalf("first events %+v", es)
+		}
+		for seq := range uint64(100) {
+			h.Result(testResult(seq + 1))
+			time.Sleep(systemPause / 10)
+			synctest.Wait()
+		}
+		if es := b.read(t); len(es) != 10 || es[0].name != "update" {
+			t.Errorf("%d events in %v, want 10", len(es), 10*systemPause)
+		}
+	})
+}
+
 func TestEventsTooManyPages(t *testing.T) {
 	h := newTestHub()
 	for range maxPages {

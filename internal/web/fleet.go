@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/web/summary"
 )
 
 // The pace and the memory of the page of the fleet.
@@ -63,7 +65,7 @@ func (x *server) fleet(r *http.Request) fleetJSON {
 	for _, m := range x.hub.machines {
 		all.Machines = append(all.Machines, m.tile(now))
 	}
-	all.sort()
+	slices.SortFunc(all.Machines, byRank)
 	return all
 }
 
@@ -83,17 +85,13 @@ func (x *server) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 			all.Machines = append(all.Machines, &t)
 		}
 	}
-	all.sort()
+	slices.SortFunc(all.Machines, byRank)
 	return all, x.hub.frames.last
 }
 
 // fleetHead returns what is not of one machine. x.hub.mu must be held.
 func (x *server) fleetHead(r *http.Request, now time.Time) fleetJSON {
 	return fleetJSON{x.headAt(r, now), x.hub.limit, x.hub.crowded(now), []*Tile{}}
-}
-
-func (f *fleetJSON) sort() {
-	slices.SortFunc(f.Machines, byRank)
 }
 
 // byRank orders tiles: the worst first, then by name.
@@ -210,7 +208,7 @@ func patchOf(was, t *Tile) []byte {
 	bare := len(p.buf)
 	more := t.verdicts - was.verdicts
 	switch {
-	case more > stripLen:
+	case more > summary.MaxStrip:
 		p.set("strip", t.Strip)
 	case more > 0:
 		p.set("+", t.Strip[max(0, len(t.Strip)-int(more)):])
@@ -221,18 +219,18 @@ func patchOf(was, t *Tile) []byte {
 	p.text("alarm", was.Alarm, t.Alarm)
 	p.text("incident", was.Incident, t.Incident)
 	p.text("verdict", string(was.Verdict), string(t.Verdict))
-	p.time("since", was.Since, t.Since)
+	p.value("since", was.Since, t.Since)
 	if !follows(was, t, more) {
-		p.time("verdict_at", was.VerdictAt, t.VerdictAt)
+		p.value("verdict_at", was.VerdictAt, t.VerdictAt)
 	}
 	if unexpected(was, t, more) {
-		p.number("window_age", nil, t.WindowAge)
+		p.set("window_age", t.WindowAge)
 	}
-	p.number("score", was.Score, t.Score)
-	p.number("threshold", was.Threshold, t.Threshold)
-	p.number("span", was.Span, t.Span)
+	p.value("score", was.Score, t.Score)
+	p.value("threshold", was.Threshold, t.Threshold)
+	p.value("span", was.Span, t.Span)
 	if !t.refused.Equal(was.refused) {
-		p.number("refused_age", was.RefusedAge, t.RefusedAge)
+		p.value("refused_age", was.RefusedAge, t.RefusedAge)
 	}
 	p.wear(was.Wear, t.Wear)
 	p.value("left", was.Left, t.Left)
@@ -283,37 +281,11 @@ func (p *patch) name(name string) {
 	p.buf = append(strconv.AppendQuote(p.buf, name), ':')
 }
 
-func (p *patch) null(name string) {
-	p.name(name)
-	p.buf = append(p.buf, "null"...)
-}
-
 func (p *patch) text(name, was, now string) {
 	switch {
 	case was == now:
 	case now == "":
-		p.null(name)
-	default:
-		p.set(name, now)
-	}
-}
-
-func (p *patch) number(name string, was, now *float64) {
-	switch {
-	case now == nil && was == nil || now != nil && was != nil && *now == *was:
-	case now == nil:
-		p.null(name)
-	default:
-		p.name(name)
-		p.buf = strconv.AppendFloat(p.buf, *now, 'f', -1, 64)
-	}
-}
-
-func (p *patch) time(name string, was, now *time.Time) {
-	switch {
-	case now == nil && was == nil || now != nil && was != nil && now.Equal(*was):
-	case now == nil:
-		p.null(name)
+		p.set(name, nil)
 	default:
 		p.set(name, now)
 	}
@@ -328,15 +300,15 @@ func (p *patch) wear(was, now *tileWear) {
 	p.name("wear")
 	p.buf = append(p.buf, '{')
 	inner := len(p.buf)
-	p.number("um", was.UM, now.UM)
-	p.number("low_um", was.LowUM, now.LowUM)
-	p.number("high_um", was.HighUM, now.HighUM)
-	p.number("limit_um", was.LimitUM, now.LimitUM)
+	p.value("um", was.UM, now.UM)
+	p.value("low_um", was.LowUM, now.LowUM)
+	p.value("high_um", was.HighUM, now.HighUM)
+	p.value("limit_um", was.LimitUM, now.LimitUM)
 	switch {
 	case now.Unknown && !was.Unknown:
 		p.set("unknown", true)
 	case was.Unknown && !now.Unknown:
-		p.null("unknown")
+		p.set("unknown", nil)
 	}
 	if len(p.buf) == inner {
 		p.buf = p.buf[:whole]
@@ -345,7 +317,7 @@ func (p *patch) wear(was, now *tileWear) {
 	p.buf = append(p.buf, '}')
 }
 
-// value writes a member if it has changed.
+// value writes a member if it has changed; null removes it.
 func (p *patch) value(name string, was, now any) {
 	if !reflect.DeepEqual(was, now) {
 		p.set(name, now)

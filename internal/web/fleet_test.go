@@ -69,7 +69,7 @@ type fatal interface{ Fatalf(string, ...any) }
 func patched(tile, patch map[string]any) {
 	if more, ok := patch["+"].(string); ok {
 		strip := tile["strip"].(string) + more
-		tile["strip"] = strip[max(0, len(strip)-stripLen):]
+		tile["strip"] = strip[max(0, len(strip)-summary.MaxStrip):]
 		if at, ok := tile["verdict_at"].(string); ok && patch["verdict_at"] == nil {
 			t, err := time.Parse(time.RFC3339Nano, at)
 			if err != nil {
@@ -536,6 +536,28 @@ func TestRankAndInstruction(t *testing.T) {
 	}
 }
 
+// The alarm of a tool that is back has no alert of its own. Its beginning and what is to be done are those of before, also if the tool
+// between had an alarm.
+func TestAlarmOfAToolThatIsBack(t *testing.T) {
+	h := newTestHub()
+	for seq, a := range []event.Alert{
+		{Tool: "T1", Incident: "A-AAAAAAAA", State: event.Raised, Alarm: "raised", Class: event.Different, Since: t0.Add(-time.Hour), Faulty: 5, Of: 8},
+		{Tool: "T1", Incident: "A-AAAAAAAA", State: event.Cleared, Alarm: "normal", Reason: "tool_change", Since: t0.Add(-time.Hour)},
+		{Tool: "T2", Incident: "A-BBBBBBBB", State: event.Raised, Alarm: "raised", Since: t0, Faulty: 6, Of: 8},
+		{Tool: "T2", Incident: "A-BBBBBBBB", State: event.Cleared, Alarm: "normal", Reason: "recovered", Since: t0},
+	} {
+		a.ID, a.Machine, a.Epoch, a.Seq = fmt.Sprint(seq), testMachine, testResult(1).Epoch, uint64(seq)
+		h.Alert(a)
+	}
+	r := testResult(9)
+	r.Tool, r.Alarm, r.Incident = "T1", "raised", "A-AAAAAAAA"
+	h.Result(r)
+	tile := tiles(h)[testMachine]
+	if tile.Since == nil || !tile.Since.Equal(t0.Add(-time.Hour)) || tile.Instruction.Key != "look_at_different" || tile.Instruction.Args["faulty"] != 5 {
+		t.Errorf("%s", encode(tile))
+	}
+}
+
 // The level of a tile is of the tool that is in: what the last window reads, and after how many more windows it comes to the limit,
 // by the windows of this tool and model alone. It goes when the model is another one.
 func TestLevelOfTile(t *testing.T) {
@@ -610,6 +632,7 @@ func TestWearOfTile(t *testing.T) {
 	step("at the limit", `[{"um":300,"low_um":250,"high_um":350,"limit_um":300},{"holes":[0,0,4]}]`, func(r *event.Result) {
 		r.Wear = &event.Wear{WearUM: 300, WearLowUM: 250, WearHighUM: 350, HolesLeft: ptr(0.0), HolesLeftLow: ptr(0.0), HolesLeftHigh: ptr(3.2)}
 	})
+	step("another one under its name", `[null,null]`, func(r *event.Result) { r.ToolLife, r.Verdict = "2", event.NotCutting })
 	step("another tool", `[null,null]`, func(r *event.Result) { r.Tool = "T08" })
 	step("its wear", `[{"um":0,"low_um":0,"high_um":0,"limit_um":300},{"windows":[7,6,9]}]`, func(r *event.Result) {
 		r.Tool, r.Wear = "T08", &event.Wear{WindowsLeft: ptr(7.0), WindowsLeftLow: ptr(6.5), WindowsLeftHigh: ptr(8.5)}

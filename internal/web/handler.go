@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -23,14 +22,8 @@ var static embed.FS
 
 // server answers what pages ask: with what a hub shows, and with what others remember.
 type server struct {
-	hub      *Hub
-	title    string
-	insecure bool
-	control  *Control
-	ready    func() error // nil: the status says it
-	past     past
-	system   func(context.Context) System
-	evidence http.Handler
+	hub *Hub
+	Config
 }
 
 // Handler returns the dashboard: the page at /, its parts below /static/, and the API that
@@ -65,13 +58,13 @@ func (x *server) routes() map[string]http.Handler {
 	for pattern, a := range x.api() {
 		all[pattern] = a
 	}
-	if x.control != nil {
-		control := *x.control
+	if x.Control != nil {
+		control := *x.Control
 		control.tools = x.hub.toolsOf
-		all["POST /api/commands"] = control.handler()
+		all["POST /api/commands"] = http.HandlerFunc(control.serve)
 	}
-	if x.evidence != nil {
-		all["GET /evidence/"], all["GET /api/evidence/"] = x.evidence, x.evidence
+	if x.Config.Evidence != nil {
+		all["GET /evidence/"], all["GET /api/evidence/"] = x.Config.Evidence, x.Config.Evidence
 	}
 	return all
 }
@@ -170,8 +163,8 @@ func (x *server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	x.hub.mu.Lock()
 	s := x.hub.status
 	x.hub.mu.Unlock()
-	if x.ready != nil {
-		if err := x.ready(); err != nil {
+	if x.Ready != nil {
+		if err := x.Ready(); err != nil {
 			text(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}

@@ -150,7 +150,7 @@ func TestMachineGolden(t *testing.T) {
 // Two machines of different layouts: of the second the gateway has the samples.
 func TestFleetGolden(t *testing.T) {
 	h := newTestHub()
-	h.layout, h.server.insecure = nil, true
+	h.layout, h.server.InsecureModels = nil, true
 	w := testWindow(2)
 	w.Layout, w.Envelope[0] = twoChannels(), w.Envelope[0][:4]
 	h.Window(w)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,15 +81,14 @@ func NewHub(cfg Config) *Hub {
 		pages:    make(map[chan struct{}]struct{}),
 		watches:  make(map[string]*watch),
 	}
-	past := past{cfg.History, cfg.Tools, cfg.Usual, cfg.Alarms, cfg.Alarm, cfg.ModelUse, cfg.ListModels, cfg.Model}
-	h.server = server{h, cmp.Or(cfg.Title, "Flank"), cfg.InsecureModels, cfg.Control, cfg.Ready, past, cfg.System, cfg.Evidence}
+	cfg.Title = cmp.Or(cfg.Title, "Flank")
+	h.server = server{h, cfg}
 	return h
 }
 
 // Window shows a window. The hub copies it: the caller may use its slices
 // again. The layout of the window is the machine's from then on.
 func (h *Hub) Window(w Window) {
-	w.Start = writable(w.Start)
 	if w.Layout == nil {
 		w.Layout = h.layout
 	}
@@ -138,10 +138,9 @@ func (h *Hub) Result(r event.Result) { h.ResultAt(r, h.now()) }
 // agrees with this computer's: for a result that is read from Kafka later, the time of its
 // message.
 func (h *Hub) ResultAt(r event.Result, at time.Time) {
-	if !finite(r.Score) || !allFinite(r.Posterior) {
+	if !(r.Score >= 0 && r.Score <= 1) || slices.ContainsFunc(r.Posterior, func(p float64) bool { return number(float32(p)) == nil }) {
 		r.Score, r.Posterior = 0, nil // JSON has no word for them; a page must outlive a defect elsewhere
 	}
-	r.Start, r.End = writable(r.Start), writable(r.End)
 	var facts Facts
 	if h.facts != nil {
 		facts = h.facts(r.Machine, r.Model)
@@ -172,7 +171,6 @@ func (h *Hub) AlertAt(a event.Alert, at time.Time) {
 	if !finite(a.Score) {
 		a.Score = 0
 	}
-	a.Since, a.At = writable(a.Since), writable(a.At)
 	h.change(a.Machine, func(m *machine) bool { return m.alert(a, at) })
 }
 
@@ -183,7 +181,6 @@ func (h *Hub) Advisory(a event.Advisory) {
 	if a.State == event.Cleared && !h.holds(a.Machine) {
 		return
 	}
-	a.Since, a.At = writable(a.Since), writable(a.At)
 	h.change(a.Machine, func(m *machine) bool { return m.advise(a) })
 }
 
@@ -193,7 +190,6 @@ func (h *Hub) Evidence(e event.Evidence) {
 	if !h.holds(e.Machine) {
 		return
 	}
-	e.From, e.To = writable(e.From), writable(e.To)
 	h.change(e.Machine, func(m *machine) bool {
 		if m.kept.has(func(x *event.Evidence) bool { return x.ID == e.ID }) {
 			return false
@@ -369,24 +365,6 @@ func (h *Hub) leave(page chan struct{}) {
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-func allFinite(x []float64) bool {
-	for _, v := range x {
-		if !finite(v) {
-			return false
-		}
-	}
-	return true
-}
-
-// writable returns t, or the zero time if RFC 3339 cannot say t, as happens when
-// a recording counts its seconds from nowhere.
-func writable(t time.Time) time.Time {
-	if y := t.UTC().Year(); y < 1 || y > 9998 {
-		return time.Time{}
-	}
-	return t
-}
 
 // sensorStatus returns the word of NAMUR NE 107 for a channel.
 func sensorStatus(q signal.Quality) string { return strings.ReplaceAll(q.Status(), "_", " ") }

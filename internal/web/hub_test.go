@@ -236,8 +236,19 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 	r = testResult(2)
 	r.Posterior = []float64{math.Inf(1), 0}
 	h.Result(r)
+	h.facts = func(string, string) Facts { return Facts{FirstDay: new(FirstDay)} }
+	for seq, huge := range []event.Result{{Score: 1e306}, {Score: 0.5, Posterior: []float64{1e300}}, {Score: -1e306}} {
+		r = testResult(3 + uint64(seq))
+		r.Score, r.Posterior, r.Level = huge.Score, huge.Posterior, 1e307
+		r.Threshold, r.FeedRate, r.Novelty, r.Wear = 1e308, 1e308, 1e308, &event.Wear{WearUM: 1e308, WearLowUM: -1e308, HolesLeft: ptr(1e308)}
+		h.Result(r)
+		encode(h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil)))
+	}
 	a := testAlert(1)
 	a.Score, a.Since, a.At = math.Inf(-1), year12000, year12000
+	h.Alert(a)
+	a = testAlert(6)
+	a.Alarm, a.Until = "shelved", time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -12*3600))
 	h.Alert(a)
 	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
 

@@ -77,13 +77,13 @@ func (h *Hub) toolsOf(machine string) map[string]string {
 		return nil
 	}
 	tools := make(map[string]string)
-	for _, a := range []*event.Alert{m.raised, m.lastChange} {
-		if a != nil {
-			tools[a.Tool] = a.ToolLife
-		}
-	}
 	for _, a := range m.tools {
 		tools[a.Tool] = ""
+	}
+	for _, a := range m.alerts.since(m.alerts.first()) {
+		if !a.State.Marks() && a.State != event.Refused {
+			tools[a.Tool] = a.ToolLife
+		}
 	}
 	if r := m.lastResult; r != nil {
 		tools[r.Tool] = r.ToolLife

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -81,5 +82,26 @@ func TestLabel(t *testing.T) {
 		if len(records) != 1 || (records[0].Outcome == event.Accepted) != (tc.code == 202) || tc.code != 401 && records[0].Action != event.AddLabel {
 			t.Errorf("%s: records %+v", name, records)
 		}
+	}
+}
+
+// The tool that is in has its life also between cycles, and one in the magazine the life that its last alert names.
+func TestLivesOfTools(t *testing.T) {
+	h := newTestHub()
+	r := testResult(1)
+	r.ToolLife = "a"
+	h.Result(r)
+	between := testResult(2)
+	between.Tool, between.Verdict = "", event.NotCutting
+	h.Result(between)
+	for seq, a := range []event.Alert{
+		{Tool: "T2", ToolLife: "b", State: event.Raised, Alarm: "raised", Incident: "A-BBBBBBBB"}, {Tool: "T2", State: event.MarkedFalse, Incident: "A-BBBBBBBB"},
+		{Tool: "T3", ToolLife: "c", State: event.Raised, Alarm: "raised", Incident: "A-CCCCCCCC"}, {Tool: "T3", ToolLife: "d", State: event.ToolIsNew},
+	} {
+		a.ID, a.Machine, a.Seq = strings.Repeat("x", seq), testMachine, uint64(seq)
+		h.Alert(a)
+	}
+	if got, want := h.toolsOf(testMachine), map[string]string{r.Tool: "a", "T2": "b", "T3": "d"}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

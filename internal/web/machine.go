@@ -34,8 +34,8 @@ type machine struct {
 	wearUnknown  bool           // the model estimates wear, but not now
 	ledger       *event.Ledger  // of the samples of its source, the last one; nil if none came
 
-	verdicts uint64         // results that were not late
-	letters  [stripLen]byte // of the last of them: verdict i is at i modulo stripLen
+	verdicts uint64 // results that were not late
+	strip    []byte // letters of the last of them, the oldest first
 
 	alerts     ring[event.Alert]
 	lastChange *event.Alert // the last one that says the state of the alarm
@@ -83,7 +83,7 @@ func (m *machine) clearPairs() {
 func (m *machine) dropSamples() {
 	m.clearPairs()
 	m.newest.RMS = nil
-	m.spectra.drop()
+	m.spectra.samples = nil
 }
 
 // setLayout makes l the layout of the machine from its next window on.
@@ -247,17 +247,14 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	}
 	m.tools.Result(&r, at)
 	if m.lastResult != nil && r.Between() {
-		r.Tool = m.lastResult.Tool // it is in
+		r.Tool, r.ToolLife = m.lastResult.Tool, m.lastResult.ToolLife // it is in
 	}
 	m.wear(&r)
 	m.sensors = r.Sensors
 	r.Sensors, r.Ranges, r.ID = nil, nil, ""
 	m.lastResult = &r
-	letter := stripLetters[r.Verdict]
-	if letter == 0 {
-		letter = '?' // of a later release
-	}
-	m.letters[m.verdicts%stripLen] = letter
+	m.strip = append(m.strip, summary.StripLetter(r.Verdict))
+	m.strip = m.strip[max(0, len(m.strip)-summary.MaxStrip):]
 	m.verdicts++
 	return true
 }
@@ -274,7 +271,8 @@ func (m *machine) repeats(r *event.Result) bool {
 // wear takes what a result says of the wear of the tool. Without a word of it, as between
 // holes, the wear stays, unless the tool was changed or its reference is made again.
 func (m *machine) wear(r *event.Result) {
-	if last := m.lastResult; last != nil && last.Tool != r.Tool || r.Verdict == event.Learning {
+	last := m.lastResult
+	if last != nil && (last.Tool != r.Tool || r.ToolLife != "" && last.ToolLife != r.ToolLife) || r.Verdict == event.Learning {
 		m.lastWear, m.wearUnknown = nil, false
 	}
 	switch {
@@ -283,15 +281,6 @@ func (m *machine) wear(r *event.Result) {
 	case r.WearUnknown:
 		m.lastWear, m.wearUnknown = nil, true
 	}
-}
-
-// strip returns the letters of the last verdicts, the oldest first.
-func (m *machine) strip() string {
-	b := make([]byte, 0, stripLen)
-	for i := m.verdicts - min(m.verdicts, stripLen); i < m.verdicts; i++ {
-		b = append(b, m.letters[i%stripLen])
-	}
-	return string(b)
 }
 
 // seenAt returns when the last window or result came; zero if none did.
@@ -306,9 +295,22 @@ func (m *machine) seenAt() time.Time {
 // or it is not known.
 func (m *machine) alarmSince() *time.Time {
 	_, incident := m.standing()
-	for _, a := range []*event.Alert{m.raised, m.lastChange} {
+	for _, a := range []*event.Alert{m.raiser(incident), m.lastChange} {
 		if incident != "" && a != nil && a.Incident == incident {
 			return known(a.Since)
+		}
+	}
+	return nil
+}
+
+// raiser returns the alert that raised an alarm last, nil if it is not kept. That of a tool that is back may be far behind.
+func (m *machine) raiser(incident string) *event.Alert {
+	if m.raised != nil && m.raised.Incident == incident {
+		return m.raised
+	}
+	for i := m.alerts.total; i > m.alerts.first(); i-- {
+		if a := m.alerts.at(i - 1); a.Incident == incident && (a.State == event.Raised || a.State == event.Reactivated) {
+			return a
 		}
 	}
 	return nil

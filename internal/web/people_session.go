@@ -157,7 +157,7 @@ func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	g.audit(event.Audit{Action: event.Login, Actor: actorOf(p.person, p.how(), addressOf(r.RemoteAddr)), Outcome: event.Accepted})
+	g.audit(event.Audit{Action: event.Login, Actor: visit{person: p.person, how: p.how(), address: addressOf(r.RemoteAddr)}.actor(), Outcome: event.Accepted})
 	g.sessions.end(ownKey(r)) // the one that the new cookie replaces
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(p.sum, g.now()), int(sessionLife.Seconds())))
 	g.writeMe(w, p.person)

@@ -76,7 +76,7 @@ func newSite(p Protection) *site {
 	s.now = func() time.Time { return s.at }
 	control := &Control{Send: func(_ context.Context, c event.Command) error { s.sent = append(s.sent, c); return nil }}
 	mux := http.NewServeMux()
-	mux.Handle("POST /api/commands", control.handler())
+	mux.Handle("POST /api/commands", http.HandlerFunc(control.serve))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, "asked by "+who(r).Name) })
 	s.h = s.Handler(mux)
 	return s
@@ -202,7 +202,7 @@ func TestControlWithoutGuard(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/api/commands", strings.NewReader(commandOf(event.Acknowledge)))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	c.handler().ServeHTTP(w, r)
+	c.serve(w, r)
 	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") != "Bearer" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -93,7 +93,7 @@ type Guard struct {
 
 // NewGuard returns a guard without sessions.
 func NewGuard(p Protection) *Guard {
-	g := &Guard{Protection: p, now: time.Now, recheck: 5 * time.Second, patient: defaultPatience, origins: http.NewCrossOriginProtection()}
+	g := &Guard{Protection: p, now: time.Now, recheck: 5 * time.Second, patient: defaultPatience, limits: newLimits(), origins: http.NewCrossOriginProtection()}
 	g.hosts = append(g.hosts, "localhost")
 	if host, _, err := net.SplitHostPort(p.Listen); err == nil {
 		g.hosts = append(g.hosts, host)
@@ -179,7 +179,7 @@ func (g *Guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request)
 		return
 	}
 	v.person, v.how = p.person, p.how()
-	if !g.allows(v, r) {
+	if v.person.Role == "" && g.needsPerson(r) {
 		g.refuse(v.address, refusedLogin, r.Method)
 		if !safe(r) { // a page reads before its person has logged in
 			g.auditAccess(v, refusedLogin)
@@ -203,12 +203,7 @@ func probe(r *http.Request) bool {
 
 func safe(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// allows reports whether a visitor may make a request, of which a role may still forbid some.
-func (g *Guard) allows(v visit, r *http.Request) bool {
-	return v.person.Role != "" || !g.needsPerson(r)
-}
-
-// needsPerson reports whether a request is only for people who have logged in.
+// needsPerson reports whether a request is only for people who have logged in, of whom a role may still forbid some.
 func (g *Guard) needsPerson(r *http.Request) bool {
 	at := r.URL.Path
 	switch {

@@ -28,6 +28,10 @@ type limits struct {
 	all     int // of conns
 }
 
+func newLimits() limits {
+	return limits{failing: make(map[string]failures), streams: make(map[string]int), conns: make(map[string]int)}
+}
+
 // failures are the wrong tokens of one address.
 type failures struct {
 	times int
@@ -46,9 +50,6 @@ func (l *limits) wait(address string, now time.Time) time.Duration {
 func (l *limits) fail(address string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failing == nil {
-		l.failing = make(map[string]failures)
-	}
 	f, known := l.failing[address]
 	if !known {
 		l.makeRoom(now)
@@ -84,7 +85,7 @@ func (l *limits) makeRoom(now time.Time) {
 func (l *limits) joinStream(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return take(&l.streams, address, streamsOfAnAddr)
+	return take(l.streams, address, streamsOfAnAddr)
 }
 
 func (l *limits) leaveStream(address string) {
@@ -97,7 +98,7 @@ func (l *limits) leaveStream(address string) {
 func (l *limits) joinConn(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all >= connsOfAllAddress || !take(&l.conns, address, connsOfAnAddress) {
+	if l.all >= connsOfAllAddress || !take(l.conns, address, connsOfAnAddress) {
 		return false
 	}
 	l.all++
@@ -111,14 +112,11 @@ func (l *limits) leaveConn(address string) {
 	give(l.conns, address)
 }
 
-func take(places *map[string]int, address string, most int) bool {
-	if *places == nil {
-		*places = make(map[string]int)
-	}
-	if (*places)[address] >= most {
+func take(places map[string]int, address string, most int) bool {
+	if places[address] >= most {
 		return false
 	}
-	(*places)[address]++
+	places[address]++
 	return true
 }
 

@@ -144,7 +144,7 @@ func TestBruteForce(t *testing.T) {
 
 // The table of addresses with wrong tokens is bounded, and the newest stay.
 func TestFailingIsBounded(t *testing.T) {
-	var l limits
+	l := newLimits()
 	now := time.Unix(1_800_000_000, 0)
 	for i := range 3 * maxFailing {
 		now = now.Add(time.Millisecond)

@@ -19,12 +19,8 @@ func (h *Hub) Remember(kept summary.Machine) {
 		if m.lastResult != nil {
 			return false
 		}
-		for i := range len(kept.Strip) {
-			m.letters[m.verdicts%stripLen] = kept.Strip[i]
-			m.verdicts++
-		}
+		m.strip, m.verdicts = []byte(kept.Strip), uint64(len(kept.Strip))
 		if last := kept.Last; !kept.LastAt.IsZero() {
-			last.Start, last.End = writable(last.Start), writable(last.End)
 			m.wear(&last)
 			m.lastResult, m.lastResultAt, m.facts = &last, kept.LastAt, facts
 			if facts.Layout != nil {

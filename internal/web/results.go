@@ -16,7 +16,7 @@ import (
 type keptResult struct {
 	of           unique.Handle[resultContext]
 	seq          uint64
-	start, end   int64 // Unix microseconds; noTime: not known
+	start, end   int64 // Unix microseconds
 	posterior    []float32
 	score        float32
 	novelty      float32
@@ -28,8 +28,6 @@ type keptResult struct {
 	late         bool
 	wearUnknown  bool
 }
-
-const noTime = math.MinInt64
 
 // resultContext is what changes seldom from one result to the next.
 type resultContext struct {
@@ -93,7 +91,7 @@ func keep(r *event.Result) keptResult {
 		c.sensors = string(encode(r.Sensors))
 	}
 	k := keptResult{
-		of: unique.Make(c), seq: r.Seq, start: micro(r.Start), end: micro(r.End), late: r.Late, wearUnknown: r.WearUnknown,
+		of: unique.Make(c), seq: r.Seq, start: r.Start.UnixMicro(), end: r.End.UnixMicro(), late: r.Late, wearUnknown: r.WearUnknown,
 		score: notKnown, novelty: positive(r.Novelty), feedRate: positive(r.FeedRate), threshold: positive(r.Threshold), wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
 	}
 	if judged(r) {
@@ -143,25 +141,11 @@ func number(x float32) *float32 {
 	return &x
 }
 
-func micro(t time.Time) int64 {
-	if t.IsZero() {
-		return noTime
-	}
-	return t.UnixMicro()
-}
-
-func timeAt(micro int64) *time.Time {
-	if micro == noTime {
-		return nil
-	}
-	return ptr(time.UnixMicro(micro).UTC())
-}
-
 // wire returns the result as pages get it.
 func (k *keptResult) wire() resultJSON {
 	c := k.of.Value()
 	r := resultJSON{
-		Epoch: c.epoch, Seq: k.seq, Tool: c.tool, Hole: c.hole, FeedRate: number(k.feedRate), Programme: c.programme, Material: c.material, Start: timeAt(k.start), End: timeAt(k.end), Verdict: c.verdict, Class: c.class,
+		Epoch: c.epoch, Seq: k.seq, Tool: c.tool, Hole: c.hole, FeedRate: number(k.feedRate), Programme: c.programme, Material: c.material, Start: known(time.UnixMicro(k.start)), End: known(time.UnixMicro(k.end)), Verdict: c.verdict, Class: c.class,
 		CuttingState: c.state, Unknown: c.unknown, Novelty: number(k.novelty), Posterior: k.posterior, Score: number(k.score), Threshold: number(k.threshold), Model: c.model,
 		Alarm: c.alarm, Incident: c.incident, Late: k.late, WearUnknown: k.wearUnknown,
 		WearUM: number(k.wear[0]), WearLowUM: number(k.wear[1]), WearHighUM: number(k.wear[2]),

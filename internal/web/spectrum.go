@@ -52,10 +52,11 @@ func (w *Window) hasSamples() bool {
 
 // take looks at a window, of which it keeps the samples if a page looks at the machine.
 func (s *spectra) take(w *Window, watched bool) {
-	if s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
+	between := w.Tool == "" && !w.Learning && s.tool != ""         // two cycles: the tool stays in
+	if !between && s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
 		s.tool, s.usual, s.count, s.asked = w.Tool, nil, 0, w.Learning
 	}
-	if !w.Idle {
+	if !w.Idle && !between {
 		s.learning = w.Learning
 	}
 	if !watched || !w.hasSamples() {
@@ -156,7 +157,7 @@ func (h *Hub) wantsToLearn(w *Window) bool {
 
 // add adds the densities of a window to the usual spectrum.
 func (s *spectra) add(density [][]float32) {
-	if !sameLengths(s.usual, density) {
+	if !slices.EqualFunc(s.usual, density, func(x, y []float32) bool { return len(x) == len(y) }) {
 		s.usual, s.count = density, 1
 		return
 	}
@@ -167,13 +168,6 @@ func (s *spectra) add(density [][]float32) {
 	}
 	s.count++
 }
-
-func sameLengths(a, b [][]float32) bool {
-	return slices.EqualFunc(a, b, func(x, y []float32) bool { return len(x) == len(y) })
-}
-
-// drop forgets the samples.
-func (s *spectra) drop() { s.samples = nil }
 
 // binned returns the mean power density of bins that are spread evenly over the logarithm of
 // the frequency, and the frequencies in their middles; nil if the channel has no spectrum.
@@ -255,12 +249,9 @@ func (x *server) spectraOf(name string) ([]signal.Channel, spectra, *apiError) {
 }
 
 func clone(all [][]float32) [][]float32 {
-	if all == nil {
-		return nil
-	}
 	copied := make([][]float32, len(all))
 	for i, x := range all {
-		copied[i] = append([]float32(nil), x...)
+		copied[i] = slices.Clone(x)
 	}
 	return copied
 }

@@ -144,18 +144,26 @@ func TestUsualIsKept(t *testing.T) {
 }
 
 // The pause between two holes does not begin the usual spectrum again: the first windows of the reference
-// make it, also where a hole is short.
+// make it, also where a hole is short, and where the control says that no tool is in.
 func TestUsualOverPause(t *testing.T) {
-	kept := 0
-	h := NewHub(Config{Layout: twoChannels(), KeepUsualSpectrum: func(string, []byte) error { kept++; return nil }})
-	for seq, learning := range []bool{false, true, true, true, false, true, true} {
-		w := sine(uint64(seq), 1)
-		w.Learning, w.Idle = learning, !learning
-		h.Window(w)
-		h.awaitUsual()
-	}
-	if n := h.machines[testMachine].spectra.count; n != usualWindows || kept != 1 {
-		t.Errorf("the usual spectrum is of %d windows, kept %d times: want %d, once", n, kept, usualWindows)
+	for name, pause := range map[string]func(*Window){
+		"idle":    func(w *Window) { w.Idle = true },
+		"no tool": func(w *Window) { w.Tool = "" },
+		"both":    func(w *Window) { w.Tool, w.Idle = "", true },
+	} {
+		kept := 0
+		h := NewHub(Config{Layout: twoChannels(), KeepUsualSpectrum: func(string, []byte) error { kept++; return nil }})
+		for seq, learning := range []bool{false, true, true, true, false, true, true, false} {
+			w := sine(uint64(seq), 1)
+			if w.Learning = learning; !learning {
+				pause(&w)
+			}
+			h.Window(w)
+			h.awaitUsual()
+		}
+		if n := h.machines[testMachine].spectra.count; n != usualWindows || kept != 1 {
+			t.Errorf("%s: the usual spectrum is of %d windows, kept %d times: want %d, once", name, n, kept, usualWindows)
+		}
 	}
 }
 

@@ -153,8 +153,8 @@ type systemPage struct {
 // systemNow returns how the program is doing. Lists are never null.
 func (x *server) systemNow(ctx context.Context) System {
 	var s System
-	if x.system != nil {
-		s = x.system(ctx)
+	if x.System != nil {
+		s = x.System(ctx)
 	}
 	x.hub.mu.Lock()
 	defer x.hub.mu.Unlock()

@@ -27,7 +27,7 @@ type Tile struct {
 
 	Verdict   event.Verdict `json:"verdict,omitempty"`
 	VerdictAt *time.Time    `json:"verdict_at,omitempty"` // end of the last window that was judged: sensor time
-	Strip     string        `json:"strip"`                // a letter for each of the last 60 verdicts, the oldest first, see stripLetters
+	Strip     string        `json:"strip"`                // a letter for each of the last 60 verdicts, the oldest first, see summary.StripLetter
 	Score     *float64      `json:"score,omitempty"`      // of the last window that the model judged
 	Threshold *float64      `json:"threshold,omitempty"`  // score from which on a window counts as faulty for the alarm
 
@@ -114,15 +114,9 @@ const (
 )
 
 const (
-	stripLen       = 60 // verdicts
 	tileAdvisories = 8
 	openAdvisories = 200 // that a hub keeps of a machine; more are not shown
 )
-
-// stripLetters has the letter of every verdict in a strip.
-var stripLetters = map[event.Verdict]byte{
-	event.Healthy: 'h', event.Faulty: 'f', event.Unknown: 'u', event.Learning: 'l', event.NotCutting: 'n', event.SensorFault: 's',
-}
 
 // unwatching lists the advisories that mean that the machine is not watched, the strongest
 // reason first.
@@ -131,7 +125,7 @@ var unwatching = []event.AdvisoryKind{event.StoppedAdvisory, event.RefusedAdviso
 // tile returns what pages show of a machine by now. It shares nothing that changes.
 func (m *machine) tile(now time.Time) *Tile {
 	t := &Tile{
-		ID: m.number, Name: m.name, Tool: m.newest.Tool, Hole: m.newest.Hole, Strip: m.strip(), Models: m.models,
+		ID: m.number, Name: m.name, Tool: m.newest.Tool, Hole: m.newest.Hole, Strip: string(m.strip), Models: m.models,
 		Since: m.alarmSince(), WindowAge: ageOf(m.seenAt(), now), RefusedAge: ageOf(m.refusedAt, now),
 		verdicts: m.verdicts, seen: m.seenAt(), refused: m.refusedAt,
 	}
@@ -210,7 +204,7 @@ func (m *machine) level() *tileLevel {
 		return nil
 	}
 	t := &tileLevel{FirstDay: *f}
-	if last == nil || !(last.Level > 0) {
+	if last == nil || !(last.Level > 0) || !finite(100*last.Level) {
 		return t
 	}
 	t.Times = ptr(math.Round(100*last.Level) / 100)
@@ -389,7 +383,8 @@ func (m *machine) answer(t *Tile) *wording {
 	if a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
 	}
-	for _, a := range []*event.Alert{m.raised, a} { // a tool that is back has its alarm without an alert of its own
+	raised := m.raiser(t.Incident)
+	for _, a := range []*event.Alert{raised, a} { // a tool that is back has its alarm without an alert of its own
 		switch {
 		case a == nil || a.Incident != t.Incident:
 		case a.Class == event.Different:
@@ -407,9 +402,9 @@ func (m *machine) answer(t *Tile) *wording {
 		return sentence("alarm_"+t.Alarm, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "note", note, "until", until)
 	}
 	s := sentence(key, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "finding", finding)
-	if a := m.raised; a != nil && a.Incident == t.Incident && a.Of > 0 {
-		s.add("faulty", a.Faulty)
-		s.add("of", a.Of)
+	if raised != nil && raised.Of > 0 {
+		s.add("faulty", raised.Faulty)
+		s.add("of", raised.Of)
 	}
 	return s
 }
@@ -442,12 +437,13 @@ func (s *wording) add(name string, value any) {
 
 func ptr[T any](v T) *T { return &v }
 
-// known returns t, or nil if it is the zero time, which stands for one that is not known.
+// known returns t, or nil if it is the zero time, which stands for one that is not known, or if RFC 3339 cannot say it,
+// as happens when a recording counts its seconds from nowhere.
 func known(t time.Time) *time.Time {
-	if t.IsZero() {
+	t = t.UTC()
+	if y := t.Year(); t.IsZero() || y < 1 || y > 9998 {
 		return nil
 	}
-	t = t.UTC()
 	return &t
 }
 

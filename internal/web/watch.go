@@ -90,7 +90,6 @@ func (h *Hub) Unseen() (names []string) {
 // Show shows the last window, with its samples, of a machine that Unseen returned. The hub copies
 // it. It does not count as one that has just come.
 func (h *Hub) Show(w Window) {
-	w.Start = writable(w.Start)
 	if !h.Watched(w.Machine) || len(w.Samples) == 0 || !h.holds(w.Machine) {
 		return
 	}

@@ -233,7 +233,7 @@ func (x *server) head(r *http.Request) pageHead {
 // headAt is head, where x.hub.mu is held.
 func (x *server) headAt(r *http.Request, now time.Time) pageHead {
 	return pageHead{
-		Title: x.title, Now: now.UTC(), Commands: x.control != nil, InsecureModels: x.insecure, Role: string(who(r).Role), Alarms: x.hub.alarms, Status: x.hub.status,
+		Title: x.Title, Now: now.UTC(), Commands: x.Control != nil, InsecureModels: x.InsecureModels, Role: string(who(r).Role), Alarms: x.hub.alarms, Status: x.hub.status,
 	}
 }
 

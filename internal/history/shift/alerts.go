@@ -1,6 +1,7 @@
 package shift
 
 import (
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -9,10 +10,10 @@ import (
 // incident is the open alarm of a machine.
 type incident struct {
 	at           time.Time // when it was raised; zero: no open alarm
+	name         string
 	acknowledged bool
 	over         bool
-	row          *toolRow // nil if it was raised before the report
-	index        int      // of raised, if there is a row
+	of           *raised // nil if it was raised before the report
 	before, last time.Time
 }
 
@@ -39,7 +40,9 @@ func (r *Report) Alert(a event.Alert) {
 	}
 	if a.State.Marks() {
 		r.seen[a.ID] = true
-		r.mark(a.Machine, a.Incident, a.State == event.MarkedFalse) // people look back, also at a week that is over
+		if of := r.find(a.Machine, a.Incident); of != nil { // people look back, also at a week that is over
+			of.answer(a.State == event.MarkedFalse)
+		}
 		return
 	}
 	if !a.At.Before(r.cfg.Until) {
@@ -54,19 +57,16 @@ func (r *Report) change(m *machineShift, a event.Alert) {
 	i := &m.alarm
 	switch a.State {
 	case event.Raised:
-		*i = incident{at: a.At, before: i.before, last: i.last}
+		*i = incident{at: a.At, name: a.Incident, before: i.before, last: i.last}
 		if r.within(a.At) {
-			i.row, i.index = r.row(m, a.At), len(r.raised)
-			i.row.Alarms++
-			r.raised = append(r.raised, raised{alert: a, row: i.row})
-			r.ofTool(m, a)
+			i.of = &raised{alert: a, row: r.row(m, a.At)}
+			i.of.row.Alarms++
+			r.raised = append(r.raised, i.of)
+			m.ofTool(a)
 		}
 		r.transition(m, a.At)
-	case "reactivated":
-		i.over = false
-		r.transition(m, a.At)
-	case "returned":
-		i.over = true
+	case "reactivated", "returned":
+		i.over = a.State == "returned"
 		r.transition(m, a.At)
 	case event.Cleared:
 		if a.Reason == "recovered" {
@@ -78,28 +78,48 @@ func (r *Report) change(m *machineShift, a event.Alert) {
 	case "shelved", "suppressed", "out_of_service":
 		m.mask(a)
 	case "unshelved", "unsuppressed", "in_service":
-		r.unmask(m, masks[a.State], a.At)
+		r.unmask(m, masks[a.State], a)
+	case event.ToolIsNew: // its shelf ends, also without a word of it
+		if on := m.masks["shelved"]; on != nil && on.tools[a.Tool] {
+			r.unmask(m, "shelved", a)
+		}
 	}
+}
+
+// mask is since when some alarm of a machine is masked, and under which tools.
+type mask struct {
+	since time.Time
+	tools map[string]bool
 }
 
 // mask notes since when the alarm is masked.
 func (m *machineShift) mask(a event.Alert) {
-	if since, there := m.masks[a.State]; !there || since.After(a.At) {
-		m.masks[a.State] = a.At
+	on := m.masks[a.State]
+	if on == nil {
+		on = &mask{a.At, make(map[string]bool)}
+		m.masks[a.State] = on
 	}
+	on.tools[a.Tool] = true
 }
 
-// unmask counts a mask that is over.
-func (r *Report) unmask(m *machineShift, what event.AlertState, at time.Time) {
-	if since, there := m.masks[what]; there {
-		r.mask(m, what, since, at)
+// unmask counts a mask that is over. One of no tool that has one is of the machine, which had another tool then.
+func (r *Report) unmask(m *machineShift, what event.AlertState, a event.Alert) {
+	on := m.masks[what]
+	if on == nil {
+		return
+	}
+	if !on.tools[a.Tool] {
+		clear(on.tools)
+	}
+	if delete(on.tools, a.Tool); len(on.tools) == 0 {
+		r.mask(m, what, on.since, a.At)
 		delete(m.masks, what)
 	}
 }
 
 // ofTool counts an alarm of the tool that is, or was, in then. Results may come
 // before alerts or after: without them no tool is known.
-func (r *Report) ofTool(m *machineShift, a event.Alert) {
+func (m *machineShift) ofTool(a event.Alert) {
 	for _, t := range m.Tools {
 		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {
 			t.Alarms++
@@ -108,48 +128,47 @@ func (r *Report) ofTool(m *machineShift, a event.Alert) {
 	}
 }
 
+// acknowledged counts an acknowledgement, also of an alarm whose tool is in the magazine.
 func (r *Report) acknowledged(i *incident, a event.Alert) {
-	i.acknowledged = true
-	if i.row == nil {
+	of := i.of
+	if i.name == a.Incident {
+		i.acknowledged = true
+	} else {
+		of = r.find(a.Machine, a.Incident)
+	}
+	if of == nil {
 		return
 	}
-	took := seconds(max(a.At.Sub(i.at), 0).Seconds())
-	r.raised[i.index].answer()
-	i.row.Acknowledged++
-	i.row.AckTotal += took
-	i.row.AckMost = max(i.row.AckMost, took)
-	if a.FalseAlarm {
-		r.raised[i.index].mark(true)
-	}
+	took := seconds(max(a.At.Sub(of.alert.At), 0).Seconds())
+	of.answer(a.FalseAlarm || of.marked)
+	of.row.Acknowledged++
+	of.row.AckTotal += took
+	of.row.AckMost = max(of.row.AckMost, took)
 }
 
-// mark says of an alarm of the report that a person calls it false, or does no more.
-func (r *Report) mark(machine, incident string, yes bool) {
-	for i := range r.raised {
-		if a := &r.raised[i]; a.alert.Machine == machine && a.alert.Incident == incident {
-			a.answer()
-			a.mark(yes)
-			return
+// find returns an alarm of the report as it was raised last, nil if there is none of that name.
+func (r *Report) find(machine, incident string) *raised {
+	for _, of := range slices.Backward(r.raised) {
+		if of.alert.Machine == machine && of.alert.Incident == incident {
+			return of
 		}
 	}
+	return nil
 }
 
-func (a *raised) answer() {
+// answer says that a person has answered an alarm, and whether they call it false.
+func (a *raised) answer(isFalse bool) {
 	if !a.answered {
 		a.answered = true
 		a.row.Answered++
 	}
-}
-
-func (a *raised) mark(yes bool) {
-	if a.marked == yes {
-		return
-	}
-	if a.marked = yes; yes {
+	switch {
+	case isFalse && !a.marked:
 		a.row.False++
-	} else {
+	case a.marked && !isFalse:
 		a.row.False--
 	}
+	a.marked = isFalse
 }
 
 // transition counts a change of the alarm by itself.

@@ -1,7 +1,6 @@
 package shift
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -114,6 +113,3 @@ func (p Plan) Week(s string, now time.Time) (since, until time.Time, err error) 
 	}
 	return first(day), first(day.AddDate(0, 0, 7)), nil
 }
-
-// compareShifts orders by time.
-func compareShifts(a, b *toolRow) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) }

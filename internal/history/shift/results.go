@@ -10,8 +10,8 @@ import (
 // sequence is which windows of an epoch came: all from the first to the last, but
 // for the holes.
 type sequence struct {
-	last  uint64
-	holes []hole
+	first, last uint64
+	holes       []hole
 }
 
 // hole is windows that have not come, from one to another.
@@ -20,15 +20,26 @@ type hole struct {
 	row      *toolRow // that counts them
 }
 
+// add notes a hole, unless there is nothing in it.
+func (s *sequence) add(h hole) {
+	if h.from <= h.to {
+		s.holes = append(s.holes, h)
+	}
+}
+
 // take notes that a window came, whose row is at hand. It reports false for one that
-// came before, or that lies before the first.
+// came before.
 func (s *sequence) take(seq uint64, row *toolRow) bool {
-	if seq > s.last {
-		if seq > s.last+1 {
-			s.holes = append(s.holes, hole{s.last + 1, seq - 1, row})
-			row.Missing += int(seq - s.last - 1)
-		}
+	switch {
+	case seq > s.last:
+		row.Missing += int(seq - s.last - 1)
+		s.add(hole{s.last + 1, seq - 1, row})
 		s.last = seq
+		return true
+	case seq < s.first:
+		row.Missing += int(s.first - seq - 1)
+		s.add(hole{seq + 1, s.first - 1, row})
+		s.first = seq
 		return true
 	}
 	i := slices.IndexFunc(s.holes, func(h hole) bool { return h.from <= seq && seq <= h.to })
@@ -38,12 +49,8 @@ func (s *sequence) take(seq uint64, row *toolRow) bool {
 	h := s.holes[i]
 	h.row.Missing--
 	s.holes = slices.Delete(s.holes, i, i+1)
-	if seq < h.to {
-		s.holes = slices.Insert(s.holes, i, hole{seq + 1, h.to, h.row})
-	}
-	if h.from < seq {
-		s.holes = slices.Insert(s.holes, i, hole{h.from, seq - 1, h.row})
-	}
+	s.add(hole{h.from, seq - 1, h.row})
+	s.add(hole{seq + 1, h.to, h.row})
 	return true
 }
 
@@ -56,7 +63,7 @@ func (r *Report) Result(e event.Result) {
 	row := r.row(m, e.Start)
 	s := m.epochs[e.Epoch]
 	if s == nil {
-		m.epochs[e.Epoch] = &sequence{last: e.Seq}
+		m.epochs[e.Epoch] = &sequence{first: e.Seq, last: e.Seq}
 	} else if !s.take(e.Seq, row) {
 		return
 	}
@@ -67,21 +74,23 @@ func (r *Report) Result(e event.Result) {
 	}
 	cutting := r.cutting(m, &e)
 	row.Cutting += cutting
-	if e.Late {
+	if e.Late || m.tool == nil && e.Between() {
 		return
 	}
 	t := r.tool(m, &e)
 	t.To = e.End
-	t.Cutting += cutting
+	if e.Unknown != event.NoTool {
+		t.Cutting += cutting
+	}
 	if e.Wear != nil {
 		um := e.WearUM
 		t.WearUM = &um
 	}
 }
 
-// tool returns the tool that is in by a result.
+// tool returns the tool that is in by a result. Windows between cycles that name no tool change none.
 func (r *Report) tool(m *machineShift, e *event.Result) *tool {
-	if m.tool != nil && m.tool.Tool == e.Tool {
+	if m.tool != nil && (e.Between() || m.tool.Tool == e.Tool && (e.ToolLife == "" || e.ToolLife == m.tool.life)) {
 		return m.tool
 	}
 	whole := m.tool != nil
@@ -89,9 +98,9 @@ func (r *Report) tool(m *machineShift, e *event.Result) *tool {
 		m.tool.Changed = true
 	}
 	if whole && r.cfg.NewTool != nil {
-		r.cfg.NewTool(e.Machine, e.Tool, e.Start)
+		r.cfg.NewTool(e.Machine, e.Tool, e.ToolLife, e.Start)
 	}
-	m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
+	m.tool = &tool{Tool: e.Tool, life: e.ToolLife, From: e.Start, Whole: whole}
 	m.Tools = append(m.Tools, m.tool)
 	return m.tool
 }

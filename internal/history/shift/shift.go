@@ -75,6 +75,7 @@ type tool struct {
 	Alarms  int       `json:"alarms"`
 	Whole   bool      `json:"whole"`   // it came within the time of the report
 	Changed bool      `json:"changed"` // and another followed
+	life    string    // see event.Result.ToolLife
 }
 
 // machineShift is all that happened to one.
@@ -89,7 +90,7 @@ type machineShift struct {
 	tool   *tool
 	cut    time.Time // up to which cutting time was counted
 	alarm  incident
-	masks  map[event.AlertState]time.Time // since when
+	masks  map[event.AlertState]*mask
 }
 
 // Config says what a report is about.
@@ -102,7 +103,7 @@ type Config struct {
 	// it is healthy by the label that was measured, or that nothing is known. It is
 	// asked once all results are in, about tools that NewTool has named.
 	Healthy func(a event.Alert) (healthy, known bool)
-	NewTool func(machine, tool string, at time.Time)
+	NewTool func(machine, tool, life string, at time.Time)
 }
 
 // Report collects what happened. Results, alerts and advisories may come in any
@@ -111,7 +112,7 @@ type Report struct {
 	cfg      Config
 	machines map[string]*machineShift
 	seen     map[string]bool // ids of alerts and advisories
-	raised   []raised
+	raised   []*raised
 }
 
 // New returns a report of nothing.
@@ -122,7 +123,7 @@ func New(cfg Config) *Report {
 func (r *Report) machine(name string) *machineShift {
 	m := r.machines[name]
 	if m == nil {
-		m = &machineShift{Machine: name, rows: make(map[int64]*toolRow), epochs: make(map[string]*sequence), masks: make(map[event.AlertState]time.Time)}
+		m = &machineShift{Machine: name, rows: make(map[int64]*toolRow), epochs: make(map[string]*sequence), masks: make(map[event.AlertState]*mask)}
 		r.machines[name] = m
 	}
 	return m
@@ -154,8 +155,8 @@ func (r *Report) Finish() []*machineShift {
 	var all []*machineShift
 	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
 		m := r.machines[name]
-		for state, since := range m.masks {
-			r.mask(m, state, since, r.cfg.Until)
+		for state, on := range m.masks {
+			r.mask(m, state, on.since, r.cfg.Until)
 		}
 		if m.alarm.open() {
 			m.Open++
@@ -167,7 +168,7 @@ func (r *Report) Finish() []*machineShift {
 	}
 	r.label()
 	for _, m := range all {
-		slices.SortFunc(m.Rows, compareShifts)
+		slices.SortFunc(m.Rows, func(a, b *toolRow) int { return a.Start.Compare(b.Start) })
 	}
 	return all
 }

@@ -34,7 +34,7 @@ func alert(id int, state event.AlertState, after time.Duration) event.Alert {
 // A week with some of everything, as people and programs see it.
 func TestReport(t *testing.T) {
 	c := config(t)
-	c.NewTool = func(_, tool string, _ time.Time) {
+	c.NewTool = func(_, tool, _ string, _ time.Time) {
 		if tool != "T2" {
 			t.Errorf("new tool %s: T1 was in before", tool)
 		}
@@ -209,20 +209,17 @@ func TestChattering(t *testing.T) {
 }
 
 // Results may come in any order and more than once: each window counts once. A
-// window is missing if it did not come and lies between the first and the last.
+// window is missing if it did not come and lies between others.
 func TestEveryWindowCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := New(config(t))
-		came, first, last := map[int]bool{}, -1, -1
+		came := make(map[int]bool)
+		first, last := 31, -1
 		for _, seq := range rapid.SliceOfN(rapid.IntRange(0, 30), 1, 60).Draw(t, "seqs") {
 			e := result(seq, "T1", event.Healthy)
-			if e.Late = last > seq; first < 0 {
-				first = seq
-			}
+			e.Late = last > seq
 			r.Result(e)
-			if seq >= first {
-				came[seq], last = true, max(last, seq)
-			}
+			came[seq], first, last = true, min(first, seq), max(last, seq)
 		}
 		sum := r.Finish()[0].Total()
 		if sum.Windows != len(came) || sum.Missing != last-first+1-len(came) {
@@ -257,8 +254,17 @@ func TestMissedTools(t *testing.T) {
 	a := alert(0, event.Raised, 2500*time.Millisecond)
 	a.Tool = "T2"
 	r.Alert(a)
-	if text := Text(r.cfg, r.Finish()); !strings.Contains(text, "and no alarm: T0. Look") {
-		t.Error(text)
+	unnamed := result(-2, "", event.Healthy)
+	unnamed.Machine, unnamed.Wear, unnamed.Start = "acme/unnamed", &event.Wear{WearUM: 310}, six
+	r.Result(unnamed)
+	unnamed.Tool = "T1"
+	unnamed.Seq++
+	r.Result(unnamed)
+	text := Text(r.cfg, r.Finish())
+	for _, want := range []string{"and no alarm: T0. Look", "and no alarm: –. Look"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s, want %s", text, want)
+		}
 	}
 }
 

@@ -149,13 +149,17 @@ func (m *machineShift) tools(limit float64, zone *time.Location, safe func(strin
 		if !t.Changed {
 			notes = append(notes, "is in still")
 		}
-		name := safe(t.Tool)
-		if name == "" {
-			name = "–"
-		}
-		s.rows = append(s.rows, []string{name, stamp(t.From, zone), stamp(t.To, zone), hours(t.Cutting), um, of, fmt.Sprint(t.Alarms), strings.Join(notes, ", ")})
+		s.rows = append(s.rows, []string{t.called(safe), stamp(t.From, zone), stamp(t.To, zone), hours(t.Cutting), um, of, fmt.Sprint(t.Alarms), strings.Join(notes, ", ")})
 	}
 	return s
+}
+
+// called returns what people call the tool.
+func (t *tool) called(safe func(string) string) string {
+	if t.Tool == "" {
+		return "–"
+	}
+	return safe(t.Tool)
 }
 
 // words are sentences on what the tables do not hold.
@@ -204,7 +208,7 @@ func (m *machineShift) changed(limit float64, safe func(string) string) (n int, 
 			continue
 		}
 		if n++; limit > 0 && tool.WearUM != nil && *tool.WearUM >= limit && tool.Alarms == 0 {
-			unnoticed = append(unnoticed, safe(tool.Tool))
+			unnoticed = append(unnoticed, tool.called(safe))
 		}
 	}
 	return n, unnoticed
@@ -271,15 +275,11 @@ func hours(s seconds) string { return fmt.Sprintf("%.2f h", s.Duration().Hours()
 
 // lasted writes a time to the second, without units that are zero.
 func lasted(s seconds) string {
-	d := time.Duration(math.Round(float64(s))) * time.Second
-	text := d.String()
-	if d >= time.Minute {
+	text := (time.Duration(math.Round(float64(s))) * time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
-		if d%time.Minute != 0 {
-			text = d.String()
-		}
 	}
-	if d >= time.Hour && d%time.Hour == 0 {
+	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text

@@ -60,7 +60,7 @@ export function Button({ action, machine, incident = "", tool = "", main, label 
 }
 
 // labelOf returns what a label has of a machine in this state: the tool's life, and since and until when its alarm was open.
-const labelOf = (tile) => ({ life: tile.life ?? tile.results?.findLast((r) => r.tool === tile.tool)?.tool_life, since: tile.incident ? tile.since : undefined, until: tile.until });
+const labelOf = (tile) => ({ life: tile.life, since: tile.incident ? tile.since : undefined, until: tile.until });
 
 // Buttons draws what can be said of a machine, and once why nothing can.
 export function Buttons({ tile, only }) {

@@ -78,6 +78,9 @@ func (t ToolAlarm) same(as ToolAlarm) bool {
 // put takes how the alarm of a tool is, unless something later is known of it.
 func (all *ToolAlarms) put(is ToolAlarm) {
 	i := all.index(is.Tool)
+	if i >= 0 && is.Incident != "" && is.Incident == (*all)[i].Incident && (*all)[i].Since.IsZero() {
+		(*all)[i].Since = is.Since // results, which may be read before older alerts, do not say it
+	}
 	if i < 0 && is.Incident == "" || i >= 0 && is.At.Before((*all)[i].At) {
 		return
 	}

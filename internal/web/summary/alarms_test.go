@@ -73,15 +73,26 @@ func TestToolAlarms(t *testing.T) {
 					again.take(&m)
 				}
 			}
+			var after ToolAlarms
+			for _, results := range []bool{true, false} {
+				for _, m := range msgs {
+					if results == (m.Result != nil) {
+						after.take(&m)
+					}
+				}
+			}
 			all, err := s.Machines()
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
-			for how, got := range map[string]ToolAlarms{"kept": all[0].Alarms, "when messages come again": again} {
+			for how, got := range map[string]ToolAlarms{"kept": all[0].Alarms, "when messages come again": again, "alerts after results": after} {
 				var open []string
 				for _, x := range got {
 					if x.Incident != "" {
 						open = append(open, fmt.Sprintf("%s %s %s", x.Tool, x.Incident, x.Alarm))
+					}
+					if x.Incident != "" && x.Tool != "" && !x.Since.Equal(t0) {
+						t.Errorf("%s: since %v", how, x.Since)
 					}
 				}
 				if slices.Sort(open); strings.Join(open, "; ") != c.want {

@@ -187,7 +187,7 @@ func (e *heldEvent) store(b *bbolt.Bucket, incident, id string, v any) (isNew bo
 		return false, err
 	}
 	key := append(append([]byte(incident), 0), id...)
-	if len(key) > bbolt.MaxKeySize || in.Get(key) != nil {
+	if len(key) > bbolt.MaxKeySize-8 || in.Get(key) != nil { // the key of its alarm begins with a time
 		return false, nil
 	}
 	stored := storedEvent{At: e.At.UnixNano(), Offset: e.Offset}
@@ -312,6 +312,12 @@ func (e *heldEvent) writeAdvisory(b *bbolt.Bucket) error {
 	span := AdvisorySpan{Kind: a.Kind, Subject: a.Subject, From: a.Since}
 	switch {
 	case a.State == event.Raised:
+		if before.ID != "" && before.Since.Before(a.Since) { // the end of that one is gone
+			was := AdvisorySpan{a.Kind, a.Subject, before.Since, a.Since}
+			if err := spans.Put(append(timeKey(was.From.UnixMilli()), key...), event.JSON(was)); err != nil {
+				return err
+			}
+		}
 		if err := open.Put(key, event.JSON(a)); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (s *Store) hole(m *machine, ref holeRef) (*hole, error) {
 	if h := m.holes[key]; h != nil {
 		return h, nil
 	}
-	h := newHole(ref.Name)
+	h := &hole{name: ref.Name, from: math.MaxInt64, to: math.MinInt64}
 	// As with rows, a hole that cannot be read counts from zero again.
 	err := s.file.get(m.id, inHoles, []byte(key), func(v []byte) error {
 		var kept hole
@@ -122,8 +122,6 @@ func (s *Store) hole(m *machine, ref holeRef) (*hole, error) {
 	s.rows++
 	return h, err
 }
-
-func newHole(name string) *hole { return &hole{name: name, from: math.MaxInt64, to: math.MinInt64} }
 
 // add adds the windows of another hole.
 func (h *hole) add(o *hole) {

@@ -77,7 +77,7 @@ func (l *life) fold(r *event.Result, start, end time.Time) {
 	default:
 		return
 	}
-	if r.Late { // the monitor does not count their cutting time either
+	if r.Late || r.Unknown == event.NoTool { // the monitor does not count their cutting time either
 		return
 	}
 	// Windows that overlap do not cut twice.

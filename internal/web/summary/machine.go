@@ -103,7 +103,6 @@ func (m *machine) written() {
 
 func idKey(id uint64) []byte     { return binary.BigEndian.AppendUint64(nil, id) }
 func lifeKey(id uint32) []byte   { return binary.BigEndian.AppendUint32(nil, id) }
-func lifeID(v []byte) uint32     { return binary.BigEndian.Uint32(v) }
 func toolKey(tool string) []byte { return append([]byte{'t'}, tool[:min(len(tool), maxToolName)]...) }
 
 // bucketOf returns a bucket of a machine, or the machine's own if name is nil; nil if it
@@ -145,6 +144,12 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 	if !m.first(m.head.Epochs, r.Epoch, r.Seq, at) {
 		return nil // it is here already
 	}
+	m.head.Alarms.Result(r, at)
+	if last := m.head.Last; last != nil && r.Between() { // the tool stays in
+		named := *r
+		named.Tool, named.ToolLife = last.Tool, last.ToolLife
+		r = &named
+	}
 	start, end := spanOf(r, at)
 	life, l, err := s.file.lifeOf(m, r, at)
 	if err != nil {
@@ -176,7 +181,6 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		return err
 	}
 	l.fold(r, start, end)
-	m.head.Alarms.Result(r, at)
 	m.show(r, at, end)
 	return s.count(m, r, end)
 }
@@ -231,7 +235,7 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 	for i > 0 && m.head.Strip[i-1].At > ms {
 		i--
 	}
-	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(stripLetter(r.Verdict))})
+	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(StripLetter(r.Verdict))})
 	if n := len(m.head.Strip) - MaxStrip; n > 0 {
 		m.head.Strip = slices.Delete(m.head.Strip, 0, n)
 	}
@@ -252,7 +256,7 @@ func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *
 	if !ok {
 		err = x.get(m.id, inTools, toolKey(tool), func(v []byte) error {
 			if len(v) == 4 {
-				id = lifeID(v)
+				id = binary.BigEndian.Uint32(v)
 			}
 			return nil
 		})
@@ -266,7 +270,7 @@ func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *
 			return 0, nil, err
 		}
 		for _, declared := range m.head.New[tool] {
-			if l.begun <= declared && declared < at.UnixMilli() {
+			if l.begun < declared && declared < at.UnixMilli() {
 				id = 0
 			}
 		}

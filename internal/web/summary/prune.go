@@ -132,10 +132,8 @@ func (l *limits) remove(tx *bbolt.Tx, most int) (n int, err error) {
 	}
 	for _, old := range [...]struct{ bucket, before []byte }{{inMinutes, l.minutes}, {inHours, l.hours}, {inHoles, l.holes}, {inTallies, l.hours}, {inAdvice, l.alarms}} {
 		keys := keysBefore(b.Bucket(old.bucket), old.before, most-n)
-		for _, k := range keys {
-			if err := b.Bucket(old.bucket).Delete(k); err != nil {
-				return n, err
-			}
+		if err := deleteAll(b.Bucket(old.bucket), keys); err != nil {
+			return n, err
 		}
 		n += len(keys)
 	}
@@ -169,12 +167,7 @@ func removeAlarm(tx *bbolt.Tx, b *bbolt.Bucket, id uint64, key []byte) error {
 		return err
 	}
 	events := b.Bucket(inEvents)
-	for _, k := range keysOf(events, key[8:]) {
-		if err := events.Delete(k); err != nil {
-			return err
-		}
-	}
-	return nil
+	return deleteAll(events, keysOf(events, key[8:]))
 }
 
 // keysOf returns the keys of the events of an alarm.

@@ -46,7 +46,7 @@ func byID(ids map[string]uint64) map[uint64]string {
 // several that follow each other, as History.Each says. It returns ErrNoMachine for a machine that
 // the store does not hold, and an error if from is not before to.
 func (s *Store) History(name string, from, to time.Time, step time.Duration) (History, error) {
-	h := History{Machine: name, Memory: s.InMemory(), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
+	h := History{Machine: name, Memory: s.InMemory(), Points: points(nil, nil), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
 	id, ok := s.ids()[name]
 	if !ok {
 		return h, ErrNoMachine
@@ -64,9 +64,6 @@ func (s *Store) History(name string, from, to time.Time, step time.Duration) (Hi
 		}
 		return q.read(from, to, step, s.minute)
 	})
-	if h.Points.T == nil {
-		h.Points = points(nil, nil)
-	}
 	return h, err
 }
 
@@ -246,13 +243,13 @@ func (q *query) tools(times []int64, rows []row, end func(i int) int64) {
 	}
 }
 
-// lookBehind is how many alarms and advisories that began before a time may reach into it.
-const lookBehind = 32
+// lookBehind is how many alarms or advisories that began before a time are looked at for those that reach into it.
+const lookBehind = 1000
 
 // openBetween returns the alarms, or the advisories, of a bucket that were open at some time between two, in Unix milliseconds, the oldest
-// first. It looks lookBehind further than it needs to.
+// first; the last MaxAlarms if they are more.
 func openBetween[T any](b *bbolt.Bucket, what string, from, to int64, ended func(*T) time.Time) ([]T, error) {
-	all, extra := []T{}, 0
+	all, behind := []T{}, 0
 	for k, v := range descending(b, timeKey(to)) {
 		var one T
 		if err := json.Unmarshal(v, &one); err != nil {
@@ -261,10 +258,11 @@ func openBetween[T any](b *bbolt.Bucket, what string, from, to int64, ended func
 		if end := ended(&one); end.IsZero() || end.UnixMilli() >= from {
 			all = append(all, one)
 		}
-		if t, _ := keyTime(k); t < from || len(all) >= MaxAlarms {
-			if extra++; extra == lookBehind {
-				break
-			}
+		if t, _ := keyTime(k); t < from {
+			behind++
+		}
+		if behind == lookBehind || len(all) == MaxAlarms {
+			break
 		}
 	}
 	slices.Reverse(all)
@@ -312,15 +310,11 @@ func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 	if f.Limit <= 0 || f.Limit > MaxAlarms {
 		f.Limit = MaxAlarms
 	}
-	names := byID(s.ids())
-	var only uint64
-	if f.Machine != "" {
-		var ok bool
-		if only, ok = s.ids()[f.Machine]; !ok {
-			return []Alarm{}, nil
-		}
+	ids, alarms := s.ids(), []Alarm{}
+	names, only := byID(ids), ids[f.Machine]
+	if only == 0 && f.Machine != "" {
+		return alarms, nil
 	}
-	alarms := []Alarm{}
 	err := s.view(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(inByTime)
 		if only != 0 {

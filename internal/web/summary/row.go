@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -46,10 +47,8 @@ type row struct {
 
 // verdictIndex returns the element of counts for a verdict.
 func verdictIndex(v event.Verdict) int {
-	for i, known := range event.Verdicts {
-		if v == known {
-			return i
-		}
+	if i := slices.Index(event.Verdicts, v); i >= 0 {
+		return i
 	}
 	return verdicts - 1
 }

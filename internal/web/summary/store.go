@@ -179,20 +179,15 @@ func (s *Store) open() (err error) {
 	if file != nil {
 		file.Close() // also after a panic, so that its lock ends
 	}
-	switch {
+	switch _, isPath := errors.AsType[*fs.PathError](err); {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.file.path, errInUse)
-	case errors.Is(err, fs.ErrPermission) || isPathError(err):
+	case errors.Is(err, fs.ErrPermission) || isPath:
 		return fmt.Errorf("history: %w: name a folder in history.dir that this program may write to", err)
 	case errors.Is(err, ErrDamaged):
 		return err
 	}
 	return fmt.Errorf("%s: %w: %w", s.file.path, ErrDamaged, err)
-}
-
-func isPathError(err error) bool {
-	var p *fs.PathError
-	return errors.As(err, &p)
 }
 
 // load reads what is kept in memory, after it made what a new file needs.

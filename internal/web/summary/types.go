@@ -171,7 +171,7 @@ type AdvisorySpan struct {
 // Machine is what a page needs to show a machine before new messages of it come.
 type Machine struct {
 	Name       string
-	Strip      string           // the last MaxStrip verdicts, oldest first, a letter each: see stripLetter
+	Strip      string           // the last MaxStrip verdicts, oldest first, a letter each: see StripLetter
 	Last       event.Result     // the newest one that did not come late; its Posterior, Sensors and Ranges are left out
 	LastAt     time.Time        // when Kafka got it
 	Alert      *event.Alert     // the last one that says in which state the alarm is; nil if none is kept
@@ -179,9 +179,9 @@ type Machine struct {
 	Alarms     ToolAlarms
 }
 
-// stripLetter returns the letter of a verdict in a strip: h, f, u, l, n, s, or ? for one of a
+// StripLetter returns the letter of a verdict in a strip: h, f, u, l, n, s, or ? for one of a
 // later release.
-func stripLetter(v event.Verdict) byte {
+func StripLetter(v event.Verdict) byte {
 	switch v {
 	case event.Healthy, event.Faulty, event.Unknown, event.Learning, event.NotCutting, event.SensorFault:
 		return v[0]
