@@ -147,7 +147,7 @@ func parseTime(cell string) (t time.Time, ok bool) {
 	part = (part + "000000000")[:9]
 	seconds, err1 := strconv.ParseUint(whole, 10, 63)
 	nanos, err2 := strconv.ParseUint(part, 10, 63)
-	if err1 != nil || err2 != nil { // a number with an exponent
+	if err1 != nil || err2 != nil || strings.ContainsAny(cell, "eE") { // a number with an exponent
 		seconds = uint64(v)
 		nanos = uint64((v - float64(seconds)) * 1e9)
 	}

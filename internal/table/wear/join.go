@@ -374,7 +374,7 @@ func (j *Join) See(w Window) {
 		}
 	}
 	t.cutOff = t.cutOff || w.CutOff
-	if w.Start.Before(t.start) {
+	if earlier(w.Start, t.start) {
 		t.start, t.first = w.Start, w.Recording
 	}
 	if n := len(t.recordings); n == 0 || t.recordings[n-1] != w.Recording && !slices.Contains(t.recordings, w.Recording) {
@@ -396,7 +396,7 @@ func (j *Join) See(w Window) {
 	if h == nil {
 		return
 	}
-	if !h.matched || w.Start.Before(h.from) {
+	if earlier(w.Start, h.from) {
 		h.from, h.began = w.Start, w.Began
 	}
 	if end := w.Start.Add(w.Length); !h.matched || end.After(h.until) {
@@ -407,6 +407,9 @@ func (j *Join) See(w Window) {
 		h.holesSeen[w.Hole], h.holeOrder = true, append(h.holeOrder, w.Hole)
 	}
 }
+
+// earlier reports whether a comes before b, where zero is not known.
+func earlier(a, b time.Time) bool { return !a.IsZero() && (b.IsZero() || a.Before(b)) }
 
 // Check reports rows that count seconds from a start that is not the one of a single
 // recording. It is to be called when all windows were seen.
@@ -430,7 +433,7 @@ func (j *Join) settle() {
 		if err == nil {
 			err = h.arrange(began)
 		}
-		h.unplaced = began.IsZero()
+		h.unplaced = began.IsZero() || !signal.HasClock(began) && slices.ContainsFunc(h.rows, func(m Measurement) bool { return signal.HasClock(m.Time) })
 		if err != nil && j.err == nil {
 			j.err = err
 		}
