@@ -26,7 +26,8 @@ const (
 	factStart
 	factClass
 	factVBMax
-	firstDetail // and on: details
+	factVBMean  // and on: details
+	firstDetail = factVBMean
 )
 
 // What else a column may be.
@@ -38,25 +39,24 @@ const (
 // header says which column of a file is which of a table.
 type header struct {
 	names    []string
-	fact     []int     // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
-	feature  []int     // by column: index into the features; 0 for others
-	scale    []float64 // by column: what its numbers are multiplied with
-	n        int       // number of features
-	detailed bool      // there is a column of details
-	windows  bool      // there is one that begins with "window."
+	fact     []int  // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
+	feature  []int  // by column: index into the features; 0 for others
+	mm       []bool // by column: it is wear in mm
+	n        int    // number of features
+	detailed bool   // there is a column of details
+	windows  bool   // there is one that begins with "window."
 }
 
 // newHeader returns the header of a file with the given columns. Its errors do
 // not name the file.
 func newHeader(names []string, ignore *Ignore) (header, error) {
-	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names)), scale: make([]float64, len(names))}
+	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names)), mm: make([]bool, len(names))}
 	for i, name := range names {
-		h.scale[i] = 1
 		if um := inUM(name); um != name {
 			if slices.Contains(names, um) {
 				return header{}, fmt.Errorf("columns %q and %q are the same wear: remove one", um, name)
 			}
-			h.scale[i] = 1000
+			h.mm[i] = true
 		}
 		if !utf8.ValidString(name) {
 			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
@@ -240,8 +240,14 @@ func (h header) set(r *Row, col int, v value) error {
 
 // store stores a value, which may be missing. The remedy is empty if it can be stored.
 func (h header) store(r *Row, col int, v value) (remedy string) {
-	v.number *= h.scale[col]
-	switch fact := h.fact[col]; fact {
+	if h.mm[col] {
+		v.number = math.Round(v.number*1e6) / 1e3 // to the nm, so that 0.35 mm are 350 µm of 32 bits too
+	}
+	fact := h.fact[col]
+	if v.number < 0 && (fact == factVBMax || fact == factVBMean) {
+		return "is a negative flank wear: correct it, or leave the cell empty if it was not measured"
+	}
+	switch fact {
 	case factMachine:
 		r.Machine, remedy = v.name()
 	case factTool:

@@ -46,8 +46,9 @@ func (g *Ignore) match(column string) bool {
 		return false
 	}
 	any := slices.Contains(g.columns, column)
+	slash := strings.NewReplacer("/", "\x00") // which * would not stand for
 	for i, p := range g.patterns {
-		if ok, _ := path.Match(p, column); ok { // NewIgnore checked the pattern
+		if ok, _ := path.Match(slash.Replace(p), slash.Replace(column)); ok || p == column { // NewIgnore checked the pattern
 			g.used[i], any = true, true
 		}
 	}
