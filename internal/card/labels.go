@@ -69,12 +69,12 @@ func (l *Labels) Labelled() (labelled, all int) {
 	return labelled, all
 }
 
-// ShortOfAlarm says which worn tools have too few windows of the last class for an alarm, which takes k; nothing if none has.
+// ShortOfAlarm says which worn tools have too few windows of other classes than the first for an alarm, which takes k; nothing if none has.
 func (l *Labels) ShortOfAlarm(k int) string {
 	short, worn, first := 0, 0, ""
 	for _, t := range l.Tools {
 		of, _ := t.Count(len(l.Classes))
-		n := of[len(of)-1]
+		n := sum(of[1:])
 		if n > 0 {
 			worn++
 		}
@@ -87,7 +87,7 @@ func (l *Labels) ShortOfAlarm(k int) string {
 	if short == 0 {
 		return ""
 	}
-	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit", l.Classes[len(l.Classes)-1], k, short, worn, first)
+	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit", strings.Join(l.Classes[1:], " or "), k, short, worn, first)
 }
 
 // sort brings the tools in the order in which people count.

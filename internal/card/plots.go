@@ -266,30 +266,35 @@ func (l *landscape) drawing(kept float64) report.Plot {
 }
 
 func (r *Report) dots() []byte {
-	var rows []report.DotRow
-	for _, t := range slices.SortedFunc(slices.Values(r.Tools), CompareNames) {
-		s := r.Groups[t]
-		if len(rows) < mostDots && several(r.Classes) {
-			row := report.DotRow{Tool: t, Values: []float64{float64(s.GMean)}, Note: fmt.Sprintf("%d windows", s.Rows)}
-			for _, f := range s.Recalls {
-				row.Values = append(row.Values, float64(f))
-			}
-			rows = append(rows, row)
-		} else if len(rows) < mostDots {
-			rows = append(rows, report.DotRow{
-				Tool: t, Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
-				Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
-			})
-		}
-	}
+	names, colors := []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}
 	if several(r.Classes) {
-		names, colors := []string{"G-mean"}, []string{report.Grey}
+		names, colors = []string{"G-mean"}, []string{report.Grey}
 		for k, name := range r.Classes {
 			names, colors = append(names, "recall of "+name), append(colors, classColor(k))
 		}
-		return report.Dots("Each tool while it was held out", names, colors, rows)
 	}
-	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
+	tools := slices.SortedFunc(slices.Values(r.Tools), CompareNames)
+	rows := make([]report.DotRow, min(len(tools), mostDots))
+	for i := range rows {
+		s := r.Groups[tools[i]]
+		row := report.DotRow{Tool: tools[i], Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)}, Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows)}
+		if several(r.Classes) {
+			row.Values, row.Note = row.Values[:1], fmt.Sprintf("%d windows", s.Rows)
+			for _, f := range s.Recalls {
+				row.Values = append(row.Values, float64(f))
+			}
+		}
+		rows[i] = row
+	}
+	return report.Dots("Each tool while it was held out"+theFirst(len(rows), len(tools), "tools"), names, colors, rows)
+}
+
+// theFirst ends the title of a drawing that does not show all.
+func theFirst(n, of int, what string) string {
+	if n == of {
+		return ""
+	}
+	return fmt.Sprintf(": the first %d of %d %s", n, of, what)
 }
 
 // lives draws the tools that come first as people count, with their first alarms if a is not nil.
@@ -303,11 +308,7 @@ func (h HeldOut) lives(a *Alarms) []byte {
 		}
 		drawn = append(drawn, life)
 	}
-	title := "Score of each window, by networks that had not seen the tool"
-	if len(all) > len(drawn) {
-		title += fmt.Sprintf(": the first %d of %d tools", len(drawn), len(all))
-	}
-	return report.Lives(title, drawn)
+	return report.Lives("Score of each window, by networks that had not seen the tool"+theFirst(len(drawn), len(all), "tools"), drawn)
 }
 
 // firstOf returns the window of a tool's first alarm, and the wear then in words.

@@ -86,7 +86,7 @@ func (r *Report) followersTo(p *page) {
 		p.text("Excluded by `exclude` in `train.yaml`, so that they do not count: %s.", Some(r.Excluded))
 	}
 	if g := r.guard(); g != "" {
-		p.text("%s%s.", strings.ToUpper(g[:1]), g[1:])
+		p.text("%s.", capital(g))
 	}
 	if w == nil {
 		return
@@ -156,11 +156,7 @@ func (r *Report) followersDrawing() (d drawing, ok bool) {
 		c := w.Columns[i]
 		rows[i] = report.Follower{Name: c.Name, Weight: c.Weight, Rho: c.Rho}
 	}
-	title := "What follows wear in every tool"
-	if n := len(w.Columns); n > len(rows) {
-		title += fmt.Sprintf(": the first %d of %d features that count", len(rows), n)
-	}
-	return drawing{"stability", report.Followers(title, rows)}, true
+	return drawing{"stability", report.Followers("What follows wear in every tool"+theFirst(len(rows), len(w.Columns), "features that count"), rows)}, true
 }
 
 // unlabelled says on one line what windows without a label were good for; nothing if there
