@@ -140,25 +140,14 @@ func (h header) features() []string {
 	return names
 }
 
-// row returns an empty row of the table.
+// row returns a row of the table, all of whose cells are missing or not known.
 func (h header) row() Row {
-	r := Row{Features: make([]float32, h.n)}
+	r := Row{Class: NoClass, VBMaxUM: math.NaN(), Features: slices.Repeat([]float32{float32(math.NaN())}, h.n)}
 	if h.detailed {
-		r.Details = new(Details)
+		d := unknownDetails()
+		r.Details = &d
 	}
-	r.clear()
 	return r
-}
-
-// clear makes all cells missing or not known.
-func (r *Row) clear() {
-	*r = Row{Class: NoClass, VBMaxUM: math.NaN(), Features: r.Features, Details: r.Details}
-	if r.Details != nil {
-		*r.Details = unknownDetails()
-	}
-	for j := range r.Features {
-		r.Features[j] = float32(math.NaN())
-	}
 }
 
 // value is a cell of a typed file.
@@ -281,6 +270,8 @@ func (v value) name() (name, remedy string) {
 		return "", isControl
 	case v.kind == isText:
 		return v.text, ""
+	case v.kind == isNumber && math.Abs(v.number) >= 1<<53:
+		return "", "is too large for a name, as its neighbours are the same number: make the column text"
 	case v.kind == isNumber:
 		return strconv.FormatFloat(v.number, 'f', -1, 64), ""
 	case v.kind == missing:
