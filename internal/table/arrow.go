@@ -147,7 +147,7 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	if err := to.begin(h.features()); err != nil {
+	if err := to.begin(h.features); err != nil {
 		return err
 	}
 	read := 0

@@ -89,7 +89,7 @@ func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 	if err := d.readHeader(ignore); err != nil {
 		return err
 	}
-	if err := to.begin(d.header.features()); err != nil {
+	if err := to.begin(d.header.features); err != nil {
 		return err
 	}
 	row := d.header.row()

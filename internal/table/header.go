@@ -39,12 +39,12 @@ const (
 // header says which column of a file is which of a table.
 type header struct {
 	names    []string
-	fact     []int  // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
-	feature  []int  // by column: index into the features; 0 for others
-	mm       []bool // by column: it is wear in mm
-	n        int    // number of features
-	detailed bool   // there is a column of details
-	windows  bool   // there is one that begins with "window."
+	fact     []int    // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
+	feature  []int    // by column: index into the features; 0 for others
+	mm       []bool   // by column: it is wear in mm
+	features []string // names
+	detailed bool     // there is a column of details
+	windows  bool     // there is one that begins with "window."
 }
 
 // newHeader returns the header of a file with the given columns. Its errors do
@@ -68,8 +68,8 @@ func newHeader(names []string, ignore *Ignore) (header, error) {
 		case ignore.match(name):
 			h.fact[i] = isIgnored
 		case h.fact[i] == isFeature:
-			h.feature[i] = h.n
-			h.n++
+			h.feature[i] = len(h.features)
+			h.features = append(h.features, name)
 		case h.fact[i] >= firstDetail:
 			h.detailed = true
 			h.windows = h.windows || strings.HasPrefix(name, "window.")
@@ -129,20 +129,9 @@ func (h header) checkTypes(number func(column int) bool) error {
 	return textError(len(h.names), texts)
 }
 
-// features returns the names of the features, in order.
-func (h header) features() []string {
-	var names []string
-	for i, f := range h.fact {
-		if f == isFeature {
-			names = append(names, h.names[i])
-		}
-	}
-	return names
-}
-
 // row returns a row of the table, all of whose cells are missing or not known.
 func (h header) row() Row {
-	r := Row{Class: NoClass, VBMaxUM: math.NaN(), Features: slices.Repeat([]float32{float32(math.NaN())}, h.n)}
+	r := Row{Class: NoClass, VBMaxUM: math.NaN(), Features: slices.Repeat([]float32{float32(math.NaN())}, len(h.features))}
 	if h.detailed {
 		d := unknownDetails()
 		r.Details = &d

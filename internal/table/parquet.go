@@ -76,7 +76,7 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	if err := CheckPages(f); err != nil {
 		return fmt.Errorf("table: %s: %w: write the table again", file, err)
 	}
-	if err := to.begin(p.header.features()); err != nil {
+	if err := to.begin(p.header.features); err != nil {
 		return err
 	}
 	for i, c := range f.Root().Columns() {

@@ -415,3 +415,39 @@ func TestJoinSecondsAndClock(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// A tool that was declared new did not break with the one before it, and begins with no wear, where measurements name the tool alone.
+func TestJoinLivesOfOneName(t *testing.T) {
+	second := ToolOf("T8", "2")
+	ms := []Measurement{
+		{Tool: "T8", Time: after(10), VBMeanUM: nan, VBMaxUM: 200, State: "broken", Source: Floor},
+		{Tool: "T8", Time: after(40), VBMeanUM: nan, VBMaxUM: 100, Source: Floor},
+	}
+	for name, tc := range map[string]struct {
+		ms   []Measurement
+		tool string
+		at   float64
+		want string
+		why  Reason
+	}{
+		"before it broke":                  {ms, "T8", 5, "100 ", hasLabel},
+		"once it was broken":               {ms, "T8", 10, "200 broken", hasLabel},
+		"the next life":                    {ms, second, 30, "50 ", hasLabel},
+		"the next life, behind the last":   {ms, second, 45, "NaN ", afterLast},
+		"only the first life was measured": {ms[:1], second, 30, "NaN ", noTool},
+		"the tool as a whole":              {[]Measurement{{Tool: "T8", VBMeanUM: nan, VBMaxUM: nan, State: "worn"}}, second, 30, "NaN worn", hasLabel},
+	} {
+		j, err := NewJoin(tc.ms, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for minute := range 10 {
+			j.See(Window{Tool: "T8", Start: after(float64(2 * minute)), Length: 2 * time.Minute})
+			j.See(Window{Tool: second, Start: after(float64(20 + 3*minute)), Length: time.Minute})
+		}
+		m, why := j.At(Window{Tool: tc.tool, Start: after(tc.at), Length: time.Second})
+		if got := fmt.Sprint(m.VBMaxUM, " ", m.State); got != tc.want || why != tc.why {
+			t.Errorf("%s: %q, %v, want %q, %v", name, got, why, tc.want, tc.why)
+		}
+	}
+}

@@ -222,8 +222,8 @@ func (j *Join) holesOf(h *history) string {
 // unused names rows of a tool that say nothing about any of its windows, although others do.
 func (h *history) unused() string {
 	var lost []string
-	for i, m := range append(slices.Clone(h.moments), h.intervals...) { // it has either
-		if !h.used[i] {
+	for _, m := range slices.Concat(h.moments, h.intervals) { // it has either
+		if !h.used[m.Time] {
 			lost = append(lost, fmt.Sprintf("%s at %s", at(m), timeWords(m.Time)))
 		}
 	}
