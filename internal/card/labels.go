@@ -110,7 +110,7 @@ func (l *Labels) Text() string {
 	}
 	_, all := l.Labelled()
 	fmt.Fprintf(&b, "labels   %s: %s\n", l.Source, l.Rule)
-	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, tools(len(l.Tools)), l.census(total, none))
+	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, count(len(l.Tools), "tool", "tools"), l.census(total, none))
 	b.WriteString("pauses   count here: trainer fit leaves out windows without cutting, and those that make a reference\n")
 	if l.States != "" {
 		fmt.Fprintf(&b, "states   %s\n", l.States)
@@ -134,13 +134,6 @@ func (l *Labels) Text() string {
 		fmt.Fprintf(&b, "\n%s\n", text)
 	}
 	return b.String()
-}
-
-func tools(n int) string {
-	if n == 1 {
-		return "1 tool"
-	}
-	return fmt.Sprintf("%d tools", n)
 }
 
 // census says how many windows there are of each class that occurs.
@@ -271,7 +264,7 @@ func (l *Labels) SVG() []byte {
 	}
 	p := report.Timeline{
 		Title: fmt.Sprintf("Labels of %d of %d windows", labelled, all), Label: label, High: longest / unit,
-		Description: fmt.Sprintf("One line for each of %s: the class of its windows over its life.", tools(len(l.Tools))),
+		Description: fmt.Sprintf("One line for each of %s: the class of its windows over its life.", count(len(l.Tools), "tool", "tools")),
 		Lanes:       []report.Lane{l.legend(longest / unit)},
 	}
 	for _, t := range l.Tools {

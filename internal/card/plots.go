@@ -226,21 +226,26 @@ func (h HeldOut) precisionRecall(positive []bool) report.Plot {
 }
 
 func (h HeldOut) calibration(positive []bool) report.Plot {
-	bins := score.Reliability(h.Faulty, positive, 10)
-	var x, y []float64
-	var counts []string
-	for _, b := range bins {
-		x, y, counts = append(x, b.Predicted), append(y, b.Observed), append(counts, fmt.Sprint(b.Rows))
-	}
+	observed, expected := reliability(h.Faulty, positive, report.Blue)
 	return report.Plot{
-		Title:       fmt.Sprintf("Calibration, expected error %.3f", score.CalibrationError(bins)),
+		Title:       fmt.Sprintf("Calibration, expected error %.3f", expected),
 		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins. At each dot the number of its windows.",
 		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin; at each dot its windows", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
 		Series: []report.Series{
 			{Name: "calibrated", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
-			{X: x, Y: y, Color: report.Blue, Dots: true, Notes: counts},
+			observed,
 		},
 	}
+}
+
+// reliability returns what is observed over what is predicted, in ten bins with the number of their rows, and the calibration error.
+func reliability(predicted []float64, positive []bool, color string) (s report.Series, expected float64) {
+	bins := score.Reliability(predicted, positive, 10)
+	s = report.Series{Color: color, Dots: true}
+	for _, b := range bins {
+		s.X, s.Y, s.Notes = append(s.X, b.Predicted), append(s.Y, b.Observed), append(s.Notes, fmt.Sprint(b.Rows))
+	}
+	return s, score.CalibrationError(bins)
 }
 
 func (l *landscape) drawing(kept float64) report.Plot {

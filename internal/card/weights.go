@@ -3,7 +3,6 @@ package card
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -173,10 +172,7 @@ func (r *Report) unlabelled() string {
 	if h := r.Fit.History; h == nil || len(h.Pretrain) > 0 {
 		what = append(what, "pre-training")
 	}
-	s := fmt.Sprintf("%d windows of %d tools without a label fitted %s", u.Rows, u.Groups, Listed(what))
-	if u.Groups == 1 {
-		s = strings.Replace(s, "1 tools", "1 tool", 1)
-	}
+	s := fmt.Sprintf("%d windows of %s without a label fitted %s", u.Rows, count(u.Groups, "tool", "tools"), Listed(what))
 	if u.Healthy > 0 {
 		s += fmt.Sprintf("; %d of them, the first ones of tools without any label, counted as healthy", u.Healthy)
 	}
