@@ -268,7 +268,7 @@ func (l *Labels) SVG() []byte {
 		Lanes:       []report.Lane{l.legend(longest / unit)},
 	}
 	for _, t := range l.Tools {
-		lane := report.Lane{Name: shortName(t.Name)}
+		lane := report.Lane{Name: report.Shorten(cmp.Or(t.Name, "(no name)"), 14)}
 		at := t.seconds()
 		for i, w := range t.Windows {
 			s := report.Span{From: at[i] / unit, To: (at[i] + w.Length.Seconds()) / unit, Color: l.color(w.Class)}
@@ -320,15 +320,6 @@ func (t LabelledTool) seconds() []float64 {
 		at[i] = at[i-1] + step.Seconds()
 	}
 	return at
-}
-
-// shortName cuts a name that is too long for a plot.
-func shortName(name string) string {
-	const most = 14
-	if r := []rune(name); len(r) > most {
-		return "…" + string(r[len(r)-most+1:])
-	}
-	return cmp.Or(name, "(no name)")
 }
 
 // RuleOf returns the rule that a model was labelled by.
