@@ -56,6 +56,15 @@ func TestIgnoreStrangeNames(t *testing.T) {
 	if err != nil || !slices.Equal(got.Columns, []string{"rms"}) || g.Unused() != nil {
 		t.Errorf("%v, %v, %q without a column", got, err, g.Unused())
 	}
+	_, err = gather(func(s sink) error {
+		return scanCSV(strings.NewReader("tool,force [N],\"by, at\",rms\nT1,x,y,1\n"), "f.csv", nil, s)
+	})
+	if want := "leave them out with --ignore 'force [N],by* at', or with `ignore: [\"force [N]\", \"by, at\"]` in train.yaml"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if g, err = NewIgnore([]string{"by* at"}); err != nil || !g.match("by, at") {
+		t.Errorf("%v", err)
+	}
 }
 
 // Columns of Parquet that are of no kind that is read can be left out, as the error says.
