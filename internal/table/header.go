@@ -229,7 +229,12 @@ func (h header) store(r *Row, col int, v value) (remedy string) {
 	case factMachine:
 		r.Machine, remedy = v.name()
 	case factTool:
-		r.Tool, remedy = v.name()
+		if r.Tool, remedy = v.name(); remedy == "" {
+			var err error
+			if r.Tool, err = plain.Name(r.Tool); err != nil {
+				remedy = "has an invisible character: write the name again"
+			}
+		}
 	case factHole:
 		r.Hole, remedy = v.name()
 	case factStart:
