@@ -149,6 +149,7 @@ type history struct {
 	unplaced  bool // rows count seconds from a start that is not known
 
 	matched     bool               // a window is of the subject
+	tools       [2]string          // of the first window, and of one of another recording of its name if the rows name no tool
 	holesSeen   map[string]bool    // of its windows
 	holeOrder   []string           // of holesSeen, as they were first seen
 	from, until time.Time          // of its windows
@@ -395,6 +396,11 @@ func (j *Join) See(w Window) {
 	h := j.find(w)
 	if h == nil {
 		return
+	}
+	if !h.matched {
+		h.tools[0] = w.Tool
+	} else if h.tool == "" && w.Tool != h.tools[0] && !w.Began.Equal(h.began) {
+		h.tools[1] = w.Tool
 	}
 	if earlier(w.Start, h.from) {
 		h.from, h.began = w.Start, w.Began
