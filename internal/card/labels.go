@@ -87,7 +87,8 @@ func (l *Labels) ShortOfAlarm(k int) string {
 	if short == 0 {
 		return ""
 	}
-	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit", strings.Join(l.Classes[1:], " or "), k, short, worn, first)
+	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit",
+		strings.Join(l.Classes[1:], " or "), k, short, worn, first)
 }
 
 // sort brings the tools in the order in which people count.

@@ -282,7 +282,10 @@ func (r *Report) dots() []byte {
 	rows := make([]report.DotRow, min(len(tools), mostDots))
 	for i := range rows {
 		s := r.Groups[tools[i]]
-		row := report.DotRow{Tool: tools[i], Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)}, Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows)}
+		row := report.DotRow{
+			Tool: tools[i], Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
+			Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
+		}
 		if several(r.Classes) {
 			row.Values, row.Note = row.Values[:1], fmt.Sprintf("%d windows", s.Rows)
 			for _, f := range s.Recalls {
