@@ -103,6 +103,15 @@ func TestAlarmsByWear(t *testing.T) {
 	}
 }
 
+// Wear that was measured says nothing of an alarm where the label has no limit of it.
+func TestAlarmsByStates(t *testing.T) {
+	life := lifeOf("early", "0000011", "0550000", 50, 100, 150, 200, 250, 310, 350)
+	a := Replay([]Life{life}, alarm.Settings{K: 2, N: 3}, second, 0)
+	if got := a.moment(a.Tools[0]); got != early {
+		t.Errorf("an alarm before the tool was worn is %d", got)
+	}
+}
+
 // Lives have the windows of each tool in their order, and tools as people count them.
 func TestLivesOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,7 +33,7 @@ func (r *Report) NewBaseline(method string, v *classify.Validation) Baseline {
 	}
 	ours, theirs := twoClasses(confusions(r.Tools, r.Groups)), confusions(r.Tools, b.Groups)
 	b.Interval = IntervalOf(theirs)
-	b.Ahead = score.Figure(gmeanOf(ours) - gmeanOf(theirs))
+	b.Ahead = together(ours, 2).Summary().GMean - together(theirs, 2).Summary().GMean
 	b.AheadInterval = undefinedInterval()
 	if i := b.Interval; i != nil && i.GMean[0] == i.GMean[0] {
 		b.AheadInterval = aheadOf(ours, theirs)
@@ -49,21 +49,8 @@ func aheadOf(ours, theirs []score.Confusion) [2]score.Figure {
 		for i, t := range drawn {
 			a[i], b[i] = ours[t], theirs[t]
 		}
-		out[0] = gmeanOf(a) - gmeanOf(b)
+		out[0] = float64(together(a, 2).Summary().GMean - together(b, 2).Summary().GMean)
 	})[0]
-}
-
-// gmeanOf returns the G-mean of all tools together, NaN without windows of either class.
-func gmeanOf(tools []score.Confusion) float64 {
-	sum := score.NewConfusion(2)
-	for _, m := range tools {
-		for truth, decided := range m {
-			for decision, n := range decided {
-				sum[truth][decision] += n
-			}
-		}
-	}
-	return float64(sum.Summary().GMean)
 }
 
 // Words returns the scores on one line: the method's G-mean with its interval, and how far

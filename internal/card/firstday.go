@@ -137,7 +137,7 @@ func (r *FirstDay) page() *page {
 		p.text("%s.", d.String())
 	}
 	for _, w := range r.Warnings {
-		p.note(capital(w))
+		p.note(w)
 	}
 	p.section("configuration", "Configuration")
 	p.add(block{Code: string(indent(r.Job.Config))})
@@ -147,8 +147,9 @@ func (r *FirstDay) page() *page {
 // plot draws the levels of the first lives over their windows.
 func (r *FirstDay) plot() report.Plot {
 	out := report.Plot{
-		Title: fmt.Sprintf("%s as a factor of a tool's first windows", r.Sensor), Description: "By what factor the sensor of each tool differs from its first windows, window by window, and the limit from which on a tool is different.",
-		X: report.Axis{Label: "window of cutting behind the reference"}, Y: report.Axis{Label: "factor of its first windows"},
+		Title:       r.Sensor + " as a factor of a tool's first windows" + theFirst(min(mostLives, len(r.Lives)), len(r.Lives), "lives"),
+		Description: "By what factor the sensor of each tool differs from its first windows, window by window, and the limit from which on a tool is different.",
+		X:           report.Axis{Label: "window of cutting behind the reference"}, Y: report.Axis{Label: "factor of its first windows"},
 	}
 	most := 1.0
 	colors := []string{report.Blue, report.Green, report.Purple, report.Grey}

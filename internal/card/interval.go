@@ -58,16 +58,12 @@ func IntervalOf(tools []score.Confusion) *ToolInterval {
 			}
 		}
 	}
+	some := make([]score.Confusion, len(tools))
 	all := score.Bootstrap(len(tools), 3+k, func(drawn []int, figures []float64) {
-		sum := score.NewConfusion(k)
-		for _, t := range drawn {
-			for truth, row := range tools[t] {
-				for decision, n := range row {
-					sum[truth][decision] += n
-				}
-			}
+		for i, t := range drawn {
+			some[i] = tools[t]
 		}
-		s := sum.Summary()
+		s := together(some, k).Summary()
 		figures[0], figures[1], figures[2] = float64(s.GMean), float64(s.Recall), float64(s.Specificity)
 		for class, f := range s.Recalls {
 			figures[3+class] = float64(f)
@@ -89,6 +85,19 @@ func IntervalOf(tools []score.Confusion) *ToolInterval {
 		}
 	}
 	return v
+}
+
+// together returns the decisions on the windows of all tools.
+func together(tools []score.Confusion, classes int) score.Confusion {
+	sum := score.NewConfusion(classes)
+	for _, m := range tools {
+		for truth, row := range m {
+			for decision, n := range row {
+				sum[truth][decision] += n
+			}
+		}
+	}
+	return sum
 }
 
 // confusions returns the decisions on the windows of each tool.

@@ -69,12 +69,12 @@ func (l *Labels) Labelled() (labelled, all int) {
 	return labelled, all
 }
 
-// ShortOfAlarm says which worn tools have too few windows of the last class for an alarm, which takes k; nothing if none has.
+// ShortOfAlarm says which worn tools have too few windows of other classes than the first for an alarm, which takes k; nothing if none has.
 func (l *Labels) ShortOfAlarm(k int) string {
 	short, worn, first := 0, 0, ""
 	for _, t := range l.Tools {
 		of, _ := t.Count(len(l.Classes))
-		n := of[len(of)-1]
+		n := sum(of[1:])
 		if n > 0 {
 			worn++
 		}
@@ -87,7 +87,8 @@ func (l *Labels) ShortOfAlarm(k int) string {
 	if short == 0 {
 		return ""
 	}
-	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit", l.Classes[len(l.Classes)-1], k, short, worn, first)
+	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit",
+		strings.Join(l.Classes[1:], " or "), k, short, worn, first)
 }
 
 // sort brings the tools in the order in which people count.
@@ -110,7 +111,7 @@ func (l *Labels) Text() string {
 	}
 	_, all := l.Labelled()
 	fmt.Fprintf(&b, "labels   %s: %s\n", l.Source, l.Rule)
-	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, tools(len(l.Tools)), l.census(total, none))
+	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, count(len(l.Tools), "tool", "tools"), l.census(total, none))
 	b.WriteString("pauses   count here: trainer fit leaves out windows without cutting, and those that make a reference\n")
 	if l.States != "" {
 		fmt.Fprintf(&b, "states   %s\n", l.States)
@@ -134,13 +135,6 @@ func (l *Labels) Text() string {
 		fmt.Fprintf(&b, "\n%s\n", text)
 	}
 	return b.String()
-}
-
-func tools(n int) string {
-	if n == 1 {
-		return "1 tool"
-	}
-	return fmt.Sprintf("%d tools", n)
 }
 
 // census says how many windows there are of each class that occurs.
@@ -271,11 +265,11 @@ func (l *Labels) SVG() []byte {
 	}
 	p := report.Timeline{
 		Title: fmt.Sprintf("Labels of %d of %d windows", labelled, all), Label: label, High: longest / unit,
-		Description: fmt.Sprintf("One line for each of %s: the class of its windows over its life.", tools(len(l.Tools))),
+		Description: fmt.Sprintf("One line for each of %s: the class of its windows over its life.", count(len(l.Tools), "tool", "tools")),
 		Lanes:       []report.Lane{l.legend(longest / unit)},
 	}
 	for _, t := range l.Tools {
-		lane := report.Lane{Name: shortName(t.Name)}
+		lane := report.Lane{Name: report.Shorten(cmp.Or(t.Name, "(no name)"), 14)}
 		at := t.seconds()
 		for i, w := range t.Windows {
 			s := report.Span{From: at[i] / unit, To: (at[i] + w.Length.Seconds()) / unit, Color: l.color(w.Class)}
@@ -327,15 +321,6 @@ func (t LabelledTool) seconds() []float64 {
 		at[i] = at[i-1] + step.Seconds()
 	}
 	return at
-}
-
-// shortName cuts a name that is too long for a plot.
-func shortName(name string) string {
-	const most = 14
-	if r := []rune(name); len(r) > most {
-		return "…" + string(r[len(r)-most+1:])
-	}
-	return cmp.Or(name, "(no name)")
 }
 
 // RuleOf returns the rule that a model was labelled by.

@@ -103,4 +103,13 @@ func TestShortOfAlarm(t *testing.T) {
 	if text := l.ShortOfAlarm(6); !strings.HasPrefix(text, "tools with fewer faulty windows than the 6 that raise an alarm: 1 of 2, such as T2 with 5: ") {
 		t.Error(text)
 	}
+	l = Labels{Classes: []string{"healthy", "worn", "broken"}} // each but healthy raises alarms
+	for name, of := range map[string][2]int{"T1": {8, 1}, "T2": {3, 1}, "T3": {2, 0}} {
+		windows := append(slices.Repeat([]LabelledWindow{{Class: 1}}, of[0]), slices.Repeat([]LabelledWindow{{Class: 2}}, of[1])...)
+		l.Tools = append(l.Tools, LabelledTool{Name: name, Windows: windows})
+	}
+	l.sort()
+	if text := l.ShortOfAlarm(6); !strings.HasPrefix(text, "tools with fewer worn or broken windows than the 6 that raise an alarm: 2 of 3, such as T2 with 4: ") {
+		t.Error(text)
+	}
 }

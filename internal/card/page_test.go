@@ -99,6 +99,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// Notes name files as they are.
+func TestNotesOfTheFirstDay(t *testing.T) {
+	r := &FirstDay{Sensor: "F_c", Limit: 2, Warnings: []string{"öl.csv:3: a word", "wear.csv:4: another"}}
+	if text := wordsOf(r.page()); !strings.Contains(text, "Note: öl.csv:3: a word.\n") || !strings.Contains(text, "Note: wear.csv:4: another.\n") {
+		t.Error(text)
+	}
+}
+
 // Tools are sorted as people count them, wherever the card lists them.
 func TestToolsOfTheCard(t *testing.T) {
 	r := fixedReport(t)

@@ -226,21 +226,26 @@ func (h HeldOut) precisionRecall(positive []bool) report.Plot {
 }
 
 func (h HeldOut) calibration(positive []bool) report.Plot {
-	bins := score.Reliability(h.Faulty, positive, 10)
-	var x, y []float64
-	var counts []string
-	for _, b := range bins {
-		x, y, counts = append(x, b.Predicted), append(y, b.Observed), append(counts, fmt.Sprint(b.Rows))
-	}
+	observed, expected := reliability(h.Faulty, positive, report.Blue)
 	return report.Plot{
-		Title:       fmt.Sprintf("Calibration, expected error %.3f", score.CalibrationError(bins)),
+		Title:       fmt.Sprintf("Calibration, expected error %.3f", expected),
 		Description: "Share of windows that are faulty over the mean P(faulty) that the network gives them, in ten bins. At each dot the number of its windows.",
 		X:           report.Axis{Label: "P(faulty) before costs, mean of a bin; at each dot its windows", High: 1}, Y: report.Axis{Label: "share that is faulty", High: 1},
 		Series: []report.Series{
 			{Name: "calibrated", X: []float64{0, 1}, Y: []float64{0, 1}, Color: report.Grey, Width: 1, Dashed: true},
-			{X: x, Y: y, Color: report.Blue, Dots: true, Notes: counts},
+			observed,
 		},
 	}
+}
+
+// reliability returns what is observed over what is predicted, in ten bins with the number of their rows, and the calibration error.
+func reliability(predicted []float64, positive []bool, color string) (s report.Series, expected float64) {
+	bins := score.Reliability(predicted, positive, 10)
+	s = report.Series{Color: color, Dots: true}
+	for _, b := range bins {
+		s.X, s.Y, s.Notes = append(s.X, b.Predicted), append(s.Y, b.Observed), append(s.Notes, fmt.Sprint(b.Rows))
+	}
+	return s, score.CalibrationError(bins)
 }
 
 func (l *landscape) drawing(kept float64) report.Plot {
@@ -266,30 +271,38 @@ func (l *landscape) drawing(kept float64) report.Plot {
 }
 
 func (r *Report) dots() []byte {
-	var rows []report.DotRow
-	for _, t := range slices.SortedFunc(slices.Values(r.Tools), CompareNames) {
-		s := r.Groups[t]
-		if len(rows) < mostDots && several(r.Classes) {
-			row := report.DotRow{Tool: t, Values: []float64{float64(s.GMean)}, Note: fmt.Sprintf("%d windows", s.Rows)}
-			for _, f := range s.Recalls {
-				row.Values = append(row.Values, float64(f))
-			}
-			rows = append(rows, row)
-		} else if len(rows) < mostDots {
-			rows = append(rows, report.DotRow{
-				Tool: t, Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
-				Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
-			})
-		}
-	}
+	names, colors := []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}
 	if several(r.Classes) {
-		names, colors := []string{"G-mean"}, []string{report.Grey}
+		names, colors = []string{"G-mean"}, []string{report.Grey}
 		for k, name := range r.Classes {
 			names, colors = append(names, "recall of "+name), append(colors, classColor(k))
 		}
-		return report.Dots("Each tool while it was held out", names, colors, rows)
 	}
-	return report.Dots("Each tool while it was held out", []string{"G-mean", "recall", "specificity"}, []string{report.Blue, report.Orange, report.Green}, rows)
+	tools := slices.SortedFunc(slices.Values(r.Tools), CompareNames)
+	rows := make([]report.DotRow, min(len(tools), mostDots))
+	for i := range rows {
+		s := r.Groups[tools[i]]
+		row := report.DotRow{
+			Tool: tools[i], Values: []float64{float64(s.GMean), float64(s.Recall), float64(s.Specificity)},
+			Note: fmt.Sprintf("%d of %d faulty", s.Positive, s.Rows),
+		}
+		if several(r.Classes) {
+			row.Values, row.Note = row.Values[:1], fmt.Sprintf("%d windows", s.Rows)
+			for _, f := range s.Recalls {
+				row.Values = append(row.Values, float64(f))
+			}
+		}
+		rows[i] = row
+	}
+	return report.Dots("Each tool while it was held out"+theFirst(len(rows), len(tools), "tools"), names, colors, rows)
+}
+
+// theFirst ends the title of a drawing that does not show all.
+func theFirst(n, of int, what string) string {
+	if n == of {
+		return ""
+	}
+	return fmt.Sprintf(": the first %d of %d %s", n, of, what)
 }
 
 // lives draws the tools that come first as people count, with their first alarms if a is not nil.
@@ -303,11 +316,7 @@ func (h HeldOut) lives(a *Alarms) []byte {
 		}
 		drawn = append(drawn, life)
 	}
-	title := "Score of each window, by networks that had not seen the tool"
-	if len(all) > len(drawn) {
-		title += fmt.Sprintf(": the first %d of %d tools", len(drawn), len(all))
-	}
-	return report.Lives(title, drawn)
+	return report.Lives("Score of each window, by networks that had not seen the tool"+theFirst(len(drawn), len(all), "tools"), drawn)
 }
 
 // firstOf returns the window of a tool's first alarm, and the wear then in words.

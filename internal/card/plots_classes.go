@@ -39,15 +39,9 @@ func (h HeldOut) ofClasses(names []string) []drawing {
 		color := classColor(class)
 		roc.Series = append(roc.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AUC(posterior, positive)), X: fp, Y: tp, Color: color})
 		pr.Series = append(pr.Series, report.Series{Name: fmt.Sprintf("%s %.3f", name, score.AveragePrecision(posterior, positive)), X: recall, Y: precision, Color: color})
-		bins := score.Reliability(posterior, positive, 10)
-		var predicted, observed []float64
-		var counts []string
-		for _, b := range bins {
-			predicted, observed, counts = append(predicted, b.Predicted), append(observed, b.Observed), append(counts, fmt.Sprint(b.Rows))
-		}
-		calibration.Series = append(calibration.Series, report.Series{
-			Name: fmt.Sprintf("%s %.3f", name, score.CalibrationError(bins)), X: predicted, Y: observed, Color: color, Dots: true, Notes: counts,
-		})
+		observed, expected := reliability(posterior, positive, color)
+		observed.Name = fmt.Sprintf("%s %.3f", name, expected)
+		calibration.Series = append(calibration.Series, observed)
 		// Where decisions with costs are on the curve, or near it.
 		taken := 0
 		for truth := range m {

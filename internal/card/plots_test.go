@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"html"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -143,5 +144,27 @@ func TestHeldOutDecisionsAreThoseOfTheScores(t *testing.T) {
 	c := classify.CostVector{0.75, 0} // decides for the second class above 0.2
 	if c.Score([]float64{0.7, 0.3}) < 0.5 || c.Score([]float64{0.9, 0.1}) >= 0.5 {
 		t.Error("scores do not follow costs")
+	}
+}
+
+// A drawing of some tools alone says so.
+func TestDrawingsOfManyTools(t *testing.T) {
+	r := fixedReport(t)
+	r.Tools = nil
+	var groups []classify.GroupScores
+	first := &FirstDay{Sensor: "F_c", Limit: 2}
+	for i := range mostDots + 1 {
+		name := fmt.Sprintf("T%d", i+1)
+		groups = append(groups, classify.GroupScores{Group: name, Summary: *r.Pooled})
+		first.Lives = append(first.Lives, FirstDayLife{Tool: name, Levels: []float64{0.1, 0.2}})
+	}
+	r.SetByTool(&classify.Validation{Pooled: *r.Pooled, Groups: groups}, "leave-one-out", len(groups))
+	for want, svg := range map[string]string{
+		"Each tool while it was held out: the first 60 of 61 tools":           string(r.dots()),
+		"F_c as a factor of a tool's first windows: the first 24 of 61 lives": string(first.plot().SVG()),
+	} {
+		if !strings.Contains(html.UnescapeString(svg), ">"+want+"<") {
+			t.Errorf("no title %q", want)
+		}
 	}
 }

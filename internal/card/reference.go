@@ -50,20 +50,12 @@ func (r *Report) SetModes(modes []ModeScore, scores []classify.ViewScore, kept i
 	for i := range modes {
 		m := &r.Modes[i]
 		m.Kept, m.GainInterval = i == kept, undefinedInterval()
-		tools, k := make([]score.Confusion, len(scores[i].Groups)), 0
-		sum := score.Confusion(nil)
+		tools := make([]score.Confusion, len(scores[i].Groups))
 		for g, of := range scores[i].Groups {
 			tools[g] = of.Confusion
-			if k = len(of.Confusion); sum == nil {
-				sum = score.NewConfusion(k)
-			}
-			for a := range of.Confusion {
-				for b, n := range of.Confusion[a] {
-					sum[a][b] += n
-				}
-			}
 		}
-		m.GMean, m.Loss = score.Figure(sum.GMean()), score.Figure(scores[i].Loss)
+		k := len(tools[0])
+		m.GMean, m.Loss = score.Figure(together(tools, k).GMean()), score.Figure(scores[i].Loss)
 		m.GMeanInterval, m.LossInterval = undefinedInterval(), undefinedInterval()
 		if v := IntervalOf(tools); v != nil {
 			m.GMeanInterval = v.GMean

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -271,16 +272,7 @@ func (r *Robustness) broken() []Trial {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Trial) int {
-		if a.Missed != b.Missed {
-			return b.Missed - a.Missed
-		}
-		switch {
-		case a.GMean < b.GMean:
-			return -1
-		case a.GMean > b.GMean:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(b.Missed, a.Missed), cmp.Compare(a.GMean, b.GMean))
 	})
 	return out
 }

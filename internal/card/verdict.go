@@ -224,7 +224,7 @@ func (a *Alarms) moment(t toolAlarm) moment {
 		return inTimeOrLate
 	case t.Alarm >= t.Worn && ratio > tooLateBeyond:
 		return late
-	case t.Alarm >= t.Worn || ratio >= inTimeFrom:
+	case t.Alarm >= t.Worn || known && ratio >= inTimeFrom:
 		return inTime
 	case ratio < tooEarlyBelow:
 		return farTooEarly
@@ -333,24 +333,24 @@ func (e *Evidence) falseAlarms() Reason {
 		return r
 	}
 	low, high := score.RateInterval(n, hours)
-	r.Because = fmt.Sprintf("%s in %s h of healthy cutting", words, hoursWords(hours))
+	r.Because = fmt.Sprintf("%s in %s h of healthy cutting", words, twoDigits(hours))
 	switch {
 	case low*shift > 1:
 		r.Level = NotYet
-		r.Because += fmt.Sprintf(": more than one in a shift of %d h, at least %s (95 %%)", shift, rateWords(low*shift))
+		r.Because += fmt.Sprintf(": more than one in a shift of %d h, at least %s (95 %%)", shift, twoDigits(low*shift))
 		r.Do = "look at the lives on the card where they rang, choose k, n and threshold with `trainer tune`, and record more tools"
 	case high*shift > 1:
 		r.Level = Shadow
 		if math.IsInf(high, 1) {
 			r.Because = "no window of healthy cutting was judged, so nothing is known of false alarms"
 		} else {
-			r.Because += fmt.Sprintf(": that shows (95 %%) only that there are at most %s in a shift of %d h", rateWords(high*shift), shift)
+			r.Because += fmt.Sprintf(": that shows (95 %%) only that there are at most %s in a shift of %d h", twoDigits(high*shift), shift)
 		}
 		_, once := score.RateInterval(n, 1)
 		r.Do = fmt.Sprintf("run in shadow for %.0f more hours of healthy cutting without a false alarm: then there is at most one in a shift", math.Ceil(once*shift-hours))
 	default:
 		r.Level = SwitchOn
-		r.Because += fmt.Sprintf(": at most %s in a shift of %d h (95 %%)", rateWords(high*shift), shift)
+		r.Because += fmt.Sprintf(": at most %s in a shift of %d h (95 %%)", twoDigits(high*shift), shift)
 	}
 	return r
 }
@@ -472,18 +472,12 @@ func count(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-func hoursWords(h float64) string {
-	if h >= 10 {
-		return fmt.Sprintf("%.0f", h)
+// twoDigits writes hours or a rate.
+func twoDigits(x float64) string {
+	if x >= 10 {
+		return fmt.Sprintf("%.0f", x)
 	}
-	return fmt.Sprintf("%.2g", h)
-}
-
-func rateWords(r float64) string {
-	if r >= 10 {
-		return fmt.Sprintf("%.0f", r)
-	}
-	return fmt.Sprintf("%.2g", r)
+	return fmt.Sprintf("%.2g", x)
 }
 
 var verdictMarks = [...]string{NotYet: "✗", Shadow: "~", SwitchOn: "+"}

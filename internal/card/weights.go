@@ -3,7 +3,6 @@ package card
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -86,7 +85,7 @@ func (r *Report) followersTo(p *page) {
 		p.text("Excluded by `exclude` in `train.yaml`, so that they do not count: %s.", Some(r.Excluded))
 	}
 	if g := r.guard(); g != "" {
-		p.text("%s%s.", strings.ToUpper(g[:1]), g[1:])
+		p.text("%s.", capital(g))
 	}
 	if w == nil {
 		return
@@ -156,11 +155,7 @@ func (r *Report) followersDrawing() (d drawing, ok bool) {
 		c := w.Columns[i]
 		rows[i] = report.Follower{Name: c.Name, Weight: c.Weight, Rho: c.Rho}
 	}
-	title := "What follows wear in every tool"
-	if n := len(w.Columns); n > len(rows) {
-		title += fmt.Sprintf(": the first %d of %d features that count", len(rows), n)
-	}
-	return drawing{"stability", report.Followers(title, rows)}, true
+	return drawing{"stability", report.Followers("What follows wear in every tool"+theFirst(len(rows), len(w.Columns), "features that count"), rows)}, true
 }
 
 // unlabelled says on one line what windows without a label were good for; nothing if there
@@ -177,10 +172,7 @@ func (r *Report) unlabelled() string {
 	if h := r.Fit.History; h == nil || len(h.Pretrain) > 0 {
 		what = append(what, "pre-training")
 	}
-	s := fmt.Sprintf("%d windows of %d tools without a label fitted %s", u.Rows, u.Groups, Listed(what))
-	if u.Groups == 1 {
-		s = strings.Replace(s, "1 tools", "1 tool", 1)
-	}
+	s := fmt.Sprintf("%d windows of %s without a label fitted %s", u.Rows, count(u.Groups, "tool", "tools"), Listed(what))
 	if u.Healthy > 0 {
 		s += fmt.Sprintf("; %d of them, the first ones of tools without any label, counted as healthy", u.Healthy)
 	}

@@ -49,7 +49,7 @@ func Followers(title string, rows []Follower) []byte {
 	}
 	for i, r := range rows {
 		y := top + step*(float64(i)+0.5)
-		c.text(barLeft-12, y+4, end, ink, 12, false, shorten(r.Name, 28))
+		c.text(barLeft-12, y+4, end, ink, 12, false, Shorten(r.Name, 28))
 		c.rect(barLeft, y-6, toBar(r.Weight)-barLeft, 12, Blue)
 		c.text(toBar(r.Weight)+6, y+4, start, soft, 11, false, fmt.Sprintf("%.2f", r.Weight))
 		sum, n := 0., 0

@@ -117,7 +117,7 @@ func Dots(title string, names, colors []string, rows []DotRow) []byte {
 				low, high = min(low, v), max(high, v)
 			}
 		}
-		c.text(left-12, y+4, end, ink, 12, false, shorten(r.Tool, 20))
+		c.text(left-12, y+4, end, ink, 12, false, Shorten(r.Tool, 20))
 		if low < high {
 			c.line(toX(low), y, toX(high), y, "#d0d5dd", 2, false)
 		}
@@ -131,8 +131,8 @@ func Dots(title string, names, colors []string, rows []DotRow) []byte {
 	return c.bytes()
 }
 
-// shorten cuts a name to n letters.
-func shorten(s string, n int) string {
+// Shorten cuts a name to n letters.
+func Shorten(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
 		return s

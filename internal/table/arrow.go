@@ -25,11 +25,7 @@ var arrowTypes = map[SheetKind]arrow.DataType{
 	sheetInt32: arrow.PrimitiveTypes.Int32, SheetNumber: arrow.PrimitiveTypes.Float64, SheetSingle: arrow.PrimitiveTypes.Float32,
 }
 
-// WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)
-// is, with the columns and errors of WriteParquet.
-func (t *Table) WriteArrow(w io.Writer) error { return t.head().write(w, ".arrow", t.each) }
-
-// arrowWriter writes rows as an Arrow IPC file, batch by batch.
+// arrowWriter writes rows as an Arrow IPC file, which Feather (version 2) is, batch by batch.
 type arrowWriter struct {
 	out     *ipc.FileWriter
 	builder *array.RecordBuilder
@@ -127,7 +123,7 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 	return a.at, nil
 }
 
-// scanArrow reads a table from an Arrow IPC file of the given size, as WriteArrow or
+// scanArrow reads a table from an Arrow IPC file of the given size, as arrowWriter or
 // another program writes it, see scanParquet.
 func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
@@ -151,7 +147,7 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
-	if err := to.begin(h.features()); err != nil {
+	if err := to.begin(h.features); err != nil {
 		return err
 	}
 	read := 0

@@ -12,16 +12,8 @@ import (
 	"time"
 )
 
-// WriteCSV writes the table as CSV, row by row: a header, in which the features
-// come after machine, tool, hole, start (RFC 3339, UTC), class and vb_max_um, and after the
-// details if there are any.
-// What is missing or not known is an empty cell; numbers have as many digits as
-// it takes to read the same number again. WriteCSV returns an error if two
-// columns have one name, if a feature has the name of one of the other columns,
-// or if a number is infinite, which Load would refuse.
-func (t *Table) WriteCSV(w io.Writer) error { return t.head().write(w, ".csv", t.each) }
-
-// csvWriter writes rows as CSV.
+// csvWriter writes rows as CSV. What is missing or not known is an empty cell; times are RFC 3339,
+// UTC; numbers have as many digits as it takes to read the same number again.
 type csvWriter struct {
 	out  *bufio.Writer // errors stick until Flush
 	line []byte
@@ -81,7 +73,7 @@ func appendText(line []byte, s string) []byte {
 	return append(line, '"')
 }
 
-// scanCSV reads a table as WriteCSV writes it, or with its columns in another
+// scanCSV reads a table as csvWriter writes it, or with its columns in another
 // order: they are known by name, and all but the tool may be absent. file names
 // the table in errors, which state line, column and remedy. Values are read to
 // float32. A line break within a cell is read as a single line feed.
@@ -97,7 +89,7 @@ func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 	if err := d.readHeader(ignore); err != nil {
 		return err
 	}
-	if err := to.begin(d.header.features()); err != nil {
+	if err := to.begin(d.header.features); err != nil {
 		return err
 	}
 	row := d.header.row()

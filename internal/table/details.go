@@ -88,18 +88,14 @@ func (c detail) set(d *Details, v value) (remedy string) {
 		return remedy
 	}
 	if v.kind != isText && v.kind != missing {
-		return c.notText()
+		if c.name == "state" {
+			return `is not a word for the state of a tool, such as "worn": rename the column if it is a feature, or leave it out with --ignore state`
+		}
+		return "is not text: write the table again"
 	}
 	*c.text(d), remedy = v.name()
 	if remedy == "" && c.name == "window.status" && v.text != "" && !slices.Contains(Statuses, v.text) {
 		return "is not judged, learning, not_cutting or sensor_fault: write the table again"
 	}
 	return remedy
-}
-
-func (c detail) notText() string {
-	if c.name == "state" {
-		return `is not a word for the state of a tool, such as "worn": rename the column if it is a feature, or leave it out with --ignore state`
-	}
-	return "is not text: write the table again"
 }

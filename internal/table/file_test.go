@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -198,6 +199,8 @@ func TestTypedValueErrors(t *testing.T) {
 		want string
 	}{
 		{0, value{kind: isTime}, `column "tool": 0001-01-01T00:00:00Z is not a name`},
+		{0, value{kind: isNumber, number: 1 << 53}, `column "tool": 9.007199254740992e+15 is too large for a name, as its neighbours are the same number: make the column text`},
+		{0, value{kind: isNumber, number: math.Inf(1)}, `column "tool": +Inf is too large for a name`},
 		{0, value{kind: isText, text: "\xb5"}, `"\xb5" is not valid UTF-8`},
 		{1, value{kind: isNumber, number: 12}, `column "start": 12 is not a time: make the column a timestamp`},
 		{1, value{kind: isText, text: "noon"}, `"noon" is not a time: write RFC 3339`},

@@ -26,7 +26,8 @@ const (
 	factStart
 	factClass
 	factVBMax
-	firstDetail // and on: details
+	factVBMean  // and on: details
+	firstDetail = factVBMean
 )
 
 // What else a column may be.
@@ -38,25 +39,24 @@ const (
 // header says which column of a file is which of a table.
 type header struct {
 	names    []string
-	fact     []int     // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
-	feature  []int     // by column: index into the features; 0 for others
-	scale    []float64 // by column: what its numbers are multiplied with
-	n        int       // number of features
-	detailed bool      // there is a column of details
-	windows  bool      // there is one that begins with "window."
+	fact     []int    // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
+	feature  []int    // by column: index into the features; 0 for others
+	mm       []bool   // by column: it is wear in mm
+	features []string // names
+	detailed bool     // there is a column of details
+	windows  bool     // there is one that begins with "window."
 }
 
 // newHeader returns the header of a file with the given columns. Its errors do
 // not name the file.
 func newHeader(names []string, ignore *Ignore) (header, error) {
-	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names)), scale: make([]float64, len(names))}
+	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names)), mm: make([]bool, len(names))}
 	for i, name := range names {
-		h.scale[i] = 1
 		if um := inUM(name); um != name {
 			if slices.Contains(names, um) {
 				return header{}, fmt.Errorf("columns %q and %q are the same wear: remove one", um, name)
 			}
-			h.scale[i] = 1000
+			h.mm[i] = true
 		}
 		if !utf8.ValidString(name) {
 			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
@@ -68,8 +68,8 @@ func newHeader(names []string, ignore *Ignore) (header, error) {
 		case ignore.match(name):
 			h.fact[i] = isIgnored
 		case h.fact[i] == isFeature:
-			h.feature[i] = h.n
-			h.n++
+			h.feature[i] = len(h.features)
+			h.features = append(h.features, name)
 		case h.fact[i] >= firstDetail:
 			h.detailed = true
 			h.windows = h.windows || strings.HasPrefix(name, "window.")
@@ -129,36 +129,14 @@ func (h header) checkTypes(number func(column int) bool) error {
 	return textError(len(h.names), texts)
 }
 
-// features returns the names of the features, in order.
-func (h header) features() []string {
-	var names []string
-	for i, f := range h.fact {
-		if f == isFeature {
-			names = append(names, h.names[i])
-		}
-	}
-	return names
-}
-
-// row returns an empty row of the table.
+// row returns a row of the table, all of whose cells are missing or not known.
 func (h header) row() Row {
-	r := Row{Features: make([]float32, h.n)}
+	r := Row{Class: NoClass, VBMaxUM: math.NaN(), Features: slices.Repeat([]float32{float32(math.NaN())}, len(h.features))}
 	if h.detailed {
-		r.Details = new(Details)
+		d := unknownDetails()
+		r.Details = &d
 	}
-	r.clear()
 	return r
-}
-
-// clear makes all cells missing or not known.
-func (r *Row) clear() {
-	*r = Row{Class: NoClass, VBMaxUM: math.NaN(), Features: r.Features, Details: r.Details}
-	if r.Details != nil {
-		*r.Details = unknownDetails()
-	}
-	for j := range r.Features {
-		r.Features[j] = float32(math.NaN())
-	}
 }
 
 // value is a cell of a typed file.
@@ -240,12 +218,23 @@ func (h header) set(r *Row, col int, v value) error {
 
 // store stores a value, which may be missing. The remedy is empty if it can be stored.
 func (h header) store(r *Row, col int, v value) (remedy string) {
-	v.number *= h.scale[col]
-	switch fact := h.fact[col]; fact {
+	if h.mm[col] {
+		v.number = math.Round(v.number*1e6) / 1e3 // to the nm, so that 0.35 mm are 350 µm of 32 bits too
+	}
+	fact := h.fact[col]
+	if v.number < 0 && (fact == factVBMax || fact == factVBMean) {
+		return "is a negative flank wear: correct it, or leave the cell empty if it was not measured"
+	}
+	switch fact {
 	case factMachine:
 		r.Machine, remedy = v.name()
 	case factTool:
-		r.Tool, remedy = v.name()
+		if r.Tool, remedy = v.name(); remedy == "" {
+			var err error
+			if r.Tool, err = plain.Name(r.Tool); err != nil {
+				remedy = "has an invisible character: write the name again"
+			}
+		}
 	case factHole:
 		r.Hole, remedy = v.name()
 	case factStart:
@@ -275,6 +264,8 @@ func (v value) name() (name, remedy string) {
 		return "", isControl
 	case v.kind == isText:
 		return v.text, ""
+	case v.kind == isNumber && math.Abs(v.number) >= 1<<53:
+		return "", "is too large for a name, as its neighbours are the same number: make the column text"
 	case v.kind == isNumber:
 		return strconv.FormatFloat(v.number, 'f', -1, 64), ""
 	case v.kind == missing:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,8 +47,9 @@ func (g *Ignore) match(column string) bool {
 		return false
 	}
 	any := slices.Contains(g.columns, column)
+	slash := strings.NewReplacer("/", "\x00") // which * would not stand for
 	for i, p := range g.patterns {
-		if ok, _ := path.Match(p, column); ok { // NewIgnore checked the pattern
+		if ok, _ := path.Match(slash.Replace(p), slash.Replace(column)); ok || p == column { // NewIgnore checked the pattern
 			g.used[i], any = true, true
 		}
 	}
@@ -62,14 +64,19 @@ type textColumn struct {
 // textError returns the error for features that are not numbers, all at once.
 func textError(of int, columns []textColumn) error {
 	const most = 5 // that are named
-	var words, names []string
+	var words, names, keys []string
 	for i, c := range columns {
 		if i == most {
 			words = append(words, fmt.Sprintf("and %d more", len(columns)-most))
-			names = append(names, "…")
+			names, keys = append(names, "…"), append(keys, "…")
 			break
 		}
-		if names = append(names, c.name); c.example != "" {
+		key := c.name
+		if strings.ContainsAny(key, "[]{},:#&*!|>'\"%@`\\") { // which mean another thing in YAML
+			key = strconv.Quote(key)
+		}
+		names, keys = append(names, strings.ReplaceAll(c.name, ",", "*")), append(keys, key)
+		if c.example != "" {
 			words = append(words, fmt.Sprintf("%s (%.40q)", c.name, c.example))
 		} else {
 			words = append(words, c.name)
@@ -80,5 +87,5 @@ func textError(of int, columns []textColumn) error {
 		are = "is not a number"
 	}
 	return fmt.Errorf("%d of %d columns %s, as features must be: %s: leave them out with --ignore '%s', or with `ignore: [%s]` in train.yaml",
-		len(columns), of, are, strings.Join(words, ", "), strings.Join(names, ","), strings.Join(names, ", "))
+		len(columns), of, are, strings.Join(words, ", "), strings.Join(names, ","), strings.Join(keys, ", "))
 }

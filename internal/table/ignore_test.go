@@ -44,6 +44,51 @@ func TestIgnore(t *testing.T) {
 	}
 }
 
+// A column is left out by its own name, whatever is in it, and * stands for a slash too.
+func TestIgnoreStrangeNames(t *testing.T) {
+	g, err := NewIgnore([]string{"force [N]", "note*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gather(func(s sink) error {
+		return scanCSV(strings.NewReader("tool,force [N],note/1,rms\nT1,x,2,1\n"), "f.csv", g, s)
+	})
+	if err != nil || !slices.Equal(got.Columns, []string{"rms"}) || g.Unused() != nil {
+		t.Errorf("%v, %v, %q without a column", got, err, g.Unused())
+	}
+	_, err = gather(func(s sink) error {
+		return scanCSV(strings.NewReader("tool,force [N],\"by, at\",rms\nT1,x,y,1\n"), "f.csv", nil, s)
+	})
+	if want := "leave them out with --ignore 'force [N],by* at', or with `ignore: [\"force [N]\", \"by, at\"]` in train.yaml"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if g, err = NewIgnore([]string{"by* at"}); err != nil || !g.match("by, at") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Columns of Parquet that are of no kind that is read can be left out, as the error says.
+func TestIgnoreKindsOfParquet(t *testing.T) {
+	type row struct {
+		Tool  string  `parquet:"tool"`
+		Day   int32   `parquet:"day,date"`
+		Codes []int32 `parquet:"codes"`
+		RMS   float64 `parquet:"rms"`
+	}
+	var p bytes.Buffer
+	if err := parquet.Write(&p, []row{{"T1", 7, []int32{1, 2}, 3}, {"T2", 8, nil, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewIgnore([]string{"day", "codes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gather(func(s sink) error { return scanParquet(bytes.NewReader(p.Bytes()), int64(p.Len()), "f", g, s) })
+	if err != nil || !slices.Equal(got.Columns, []string{"rms"}) || !slices.Equal(got.Data, []float32{3, 4}) || !slices.Equal(got.Tool, []string{"T1", "T2"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // Text and times in typed files are named all at once, and left out on request.
 func TestTypedColumnsOfText(t *testing.T) {
 	type row struct {

@@ -16,6 +16,7 @@ type Leak struct {
 	fractions       bool     // some are not whole
 	within, between [2]int64 // steps down and up, within a tool and from one tool to the next
 	tools           int64    // changes of the tool between numbers
+	changed         bool     // the tool has since the last number
 	step            float64  // the step that most are like
 	same, net       int64    // steps like it; by how many they outnumber others
 }
@@ -30,15 +31,15 @@ const (
 
 // Add takes the number of the next row, NaN or infinite if there is none. A tool that changes is another one than in the row before.
 func (l *Leak) Add(v float64, changed bool) {
-	if changed {
-		l.tools++
-	}
+	l.changed = l.changed || changed
 	if v != v || math.IsInf(v, 0) {
 		return
 	}
 	if l.n++; l.n == 1 {
-		l.first, l.last, l.min, l.max = v, v, v, v
-		l.tools = 0
+		l.first, l.last, l.min, l.max, l.changed = v, v, v, v, false
+	}
+	if l.changed {
+		l.tools++
 	}
 	d := v - l.first
 	l.sum += d
@@ -46,9 +47,9 @@ func (l *Leak) Add(v float64, changed bool) {
 	l.min, l.max = min(l.min, v), max(l.max, v)
 	l.fractions = l.fractions || v != math.Trunc(v)
 	if v != l.last {
-		l.stepTo(v, changed)
+		l.stepTo(v, l.changed)
 	}
-	l.last = v
+	l.last, l.changed = v, false
 }
 
 // stepTo takes a step, and keeps the one that most are like (Boyer and Moore 1991).

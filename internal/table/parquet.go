@@ -8,13 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// WriteParquet writes the table as a Parquet file with the columns that
-// WriteCSV writes; what is missing or not known is null. It returns an error
-// where WriteCSV does, and for a start outside the years 1678 to 2261, which a
-// timestamp in nanoseconds cannot hold.
-func (t *Table) WriteParquet(w io.Writer) error { return t.head().write(w, ".parquet", t.each) }
-
-// parquetWriter writes rows as Parquet.
+// parquetWriter writes rows as Parquet. What is missing or not known is null.
 type parquetWriter struct {
 	out     *SheetWriter
 	columns []SheetColumn
@@ -47,7 +41,7 @@ func (p *parquetWriter) write(facts []value, features []float32) error {
 func (p *parquetWriter) close() error { return p.out.Close(metaKey, p.meta) }
 
 // scanParquet reads a table from a Parquet file of the given size, as
-// WriteParquet or another program writes it: numbers of any width, timestamps of
+// parquetWriter or another program writes it: numbers of any width, timestamps of
 // any unit, names as text or whole numbers. Columns are known by name as in CSV.
 // file names the table in errors, which state row and column.
 func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sink) (err error) {
@@ -82,7 +76,7 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	if err := CheckPages(f); err != nil {
 		return fmt.Errorf("table: %s: %w: write the table again", file, err)
 	}
-	if err := to.begin(p.header.features()); err != nil {
+	if err := to.begin(p.header.features); err != nil {
 		return err
 	}
 	for i, c := range f.Root().Columns() {
@@ -118,6 +112,9 @@ type parquetTable struct {
 func (p *parquetTable) set(row []Cell) error {
 	for _, cell := range row {
 		col := cell.Column()
+		if p.header.fact[col] == isIgnored { // and perhaps of no kind that is read
+			continue
+		}
 		if p.plain[col] && !cell.IsNull() {
 			if v := cell.Float(); v-v == 0 { // finite
 				p.row.Features[p.header.feature[col]] = v

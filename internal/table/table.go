@@ -123,17 +123,6 @@ func (t *Table) Part(from, to int) *Table {
 	return p
 }
 
-// Missing returns how many values are missing.
-func (t *Table) Missing() int {
-	var n int
-	for _, v := range t.Data {
-		if v != v {
-			n++
-		}
-	}
-	return n
-}
-
 // SHA256 returns the SHA-256 of the content, for the provenance of what is made
 // from it: equal for equal tables, no matter which NaN stands for a missing value
 // and which zone a time is in, and the same for a table written and read again.

@@ -36,7 +36,21 @@ func TestWearInMM(t *testing.T) {
 			t.Errorf("%s: read\n%s", name, text(got))
 		}
 	}
+	type short struct {
+		Tool string  `parquet:"tool"`
+		Max  float32 `parquet:"vb_max_mm"`
+	}
+	p.Reset()
+	if err := parquet.Write(&p, []short{{"T1", 0.35}, {"T1", 0.45}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := gather(func(s sink) error { return scanParquet(bytes.NewReader(p.Bytes()), int64(p.Len()), "f", nil, s) })
+	if err != nil || !slices.Equal(got.VBMaxUM, []float64{350, 450}) { // a limit of 350 µm is reached
+		t.Errorf("of 32 bits: %v, %v", got, err)
+	}
 	for in, want := range map[string]string{
+		"tool,vb_max_um\nT1,-1\n":            `column "vb_max_um": "-1" is a negative flank wear: correct it, or leave the cell empty if it was not measured`,
+		"tool,vb_mean_mm\nT1,-1\n":           `column "vb_mean_mm": "-1" is a negative flank wear`,
 		"tool,vb_max_um,vb_max_mm\nT1,1,1\n": `columns "vb_max_um" and "vb_max_mm" are the same wear: remove one`,
 		"tool,class,rms\nT1,0.5,1\n":         "is not a class",
 		"tool,class,rms\nT1,-1.0,1\n":        "is not a class",

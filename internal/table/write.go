@@ -56,7 +56,8 @@ func (h Head) columns() (all []SheetColumn) {
 }
 
 // Save writes the rows that each visits to the file at path, in the format that its ending
-// says, see Load. The file appears whole or not at all. Rows are not held.
+// says, see Load. The file appears whole or not at all. Rows are not held. Save returns an error if
+// two columns have one name, if a feature has the name of a column that is none, or if a number is infinite.
 func (h Head) Save(path string, each func(visit func(Row) error) error) error {
 	ext, err := FormatOf(path)
 	if err != nil {

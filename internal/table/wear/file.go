@@ -147,7 +147,7 @@ func parseTime(cell string) (t time.Time, ok bool) {
 	part = (part + "000000000")[:9]
 	seconds, err1 := strconv.ParseUint(whole, 10, 63)
 	nanos, err2 := strconv.ParseUint(part, 10, 63)
-	if err1 != nil || err2 != nil { // a number with an exponent
+	if err1 != nil || err2 != nil || strings.ContainsAny(cell, "eE") { // a number with an exponent
 		seconds = uint64(v)
 		nanos = uint64((v - float64(seconds)) * 1e9)
 	}
@@ -248,15 +248,6 @@ type groups struct {
 }
 
 var group = regexp.MustCompile(`^[1-9]\d{0,2}[.,]\d{3}$`)
-
-// next reads the next row.
-func (d *reader) next() error {
-	if d.held {
-		d.held = false
-		return d.heldErr
-	}
-	return d.Next()
-}
 
 // open finds out what separates the cells.
 func (d *reader) open(r io.Reader) error {
@@ -456,7 +447,11 @@ func (d *reader) checkHeader(header []string, line int) error {
 }
 
 func (d *reader) readRow() (Measurement, error) {
-	if err := d.next(); err != nil {
+	err := d.heldErr
+	if !d.held {
+		err = d.Next()
+	}
+	if d.held = false; err != nil {
 		if d.Separator == ',' && err != io.EOF && len(d.Row) > d.width && d.width > 0 {
 			return Measurement{}, d.commaError(err)
 		}
@@ -478,11 +473,9 @@ func (d *reader) readRow() (Measurement, error) {
 			*to = Stated(d.name[k], *to)
 		}
 	}
-	name, err := plain.Name(m.Tool)
-	if err != nil {
+	if m.Tool, err = plain.Name(m.Tool); err != nil {
 		return m, d.errorf(colTool, "has an invisible character: write the name again")
 	}
-	m.Tool = name
 	switch {
 	case m.Tool != "" || m.Recording != "":
 	case d.cell[colTool] < 0:

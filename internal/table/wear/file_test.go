@@ -291,6 +291,8 @@ func TestReadTimes(t *testing.T) {
 		"0.000000001":                 time.Unix(0, 1),
 		"999999999.999999999":         time.Unix(999999999, 999999999),
 		"1e3":                         time.Unix(1000, 0),
+		"1.769868309000000000e+09":    time.Date(2026, 1, 31, 14, 5, 9, 0, time.UTC), // as NumPy writes by default
+		"1.250000000E+01":             time.Unix(12, 5e8),
 		"1769868309":                  time.Date(2026, 1, 31, 14, 5, 9, 0, time.UTC),
 		"2026-01-31T15:05:09.5+01:00": time.Date(2026, 1, 31, 14, 5, 9, 5e8, time.UTC),
 		"1970-01-01T00:00:07Z":        time.Unix(7, 0), // as a recording without a clock has it

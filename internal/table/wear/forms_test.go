@@ -283,6 +283,26 @@ func TestJoinErrors(t *testing.T) {
 	golden.Check(t, "join.golden", out.String())
 }
 
+// A row of a recording that names no tool may go for two recordings of that name, and says so.
+func TestRowOfTwoRecordings(t *testing.T) {
+	for _, tc := range []struct {
+		row  Measurement
+		says bool
+	}{{Measurement{Recording: "T1/hole_001.csv", VBMaxUM: 400, VBMeanUM: nan}, true}, {Measurement{Recording: "T1/hole_001.csv", Tool: "T1", VBMaxUM: 400, VBMeanUM: nan}, false}} {
+		j, err := NewJoin([]Measurement{tc.row}, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, tool := range []string{"T1", "T2", "T2"} {
+			began := after(float64(10 * i))
+			j.See(Window{Tool: tool, Recording: "hole_001", Began: began, Start: began, Length: time.Second})
+		}
+		if got := strings.Join(j.Mismatches(), "; "); strings.Contains(got, `is of tool "T1", and another one of that name of tool "T2": name the tool too`) != tc.says {
+			t.Errorf("%q: %s", tc.row.Tool, got)
+		}
+	}
+}
+
 func TestToolsAreNamedAfterTheirFiles(t *testing.T) {
 	j, err := NewJoin(read(t, "tool,state\nX,new\n"), Auto)
 	if err != nil {

@@ -148,13 +148,14 @@ type history struct {
 	mean, max curve
 	unplaced  bool // rows count seconds from a start that is not known
 
-	matched     bool            // a window is of the subject
-	holesSeen   map[string]bool // of its windows
-	holeOrder   []string        // of holesSeen, as they were first seen
-	from, until time.Time       // of its windows
-	began       time.Time       // the recording of the first of them
-	labelled    int             // windows
-	used        map[int]bool    // moments or intervals that windows have their wear from
+	matched     bool               // a window is of the subject
+	tools       [2]string          // of the first window, and of one of another recording of its name if the rows name no tool
+	holesSeen   map[string]bool    // of its windows
+	holeOrder   []string           // of holesSeen, as they were first seen
+	from, until time.Time          // of its windows
+	began       time.Time          // the recording of the first of them
+	labelled    int                // windows
+	used        map[time.Time]bool // beginnings of moments or intervals that windows have their wear from
 }
 
 // form is what the rows of a subject carry.
@@ -204,7 +205,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 		key := subject{m.Machine, m.Tool, m.Recording}
 		h := j.subjects[key]
 		if h == nil {
-			h = &history{subject: key, form: f, holesSeen: make(map[string]bool), used: make(map[int]bool)}
+			h = &history{subject: key, form: f, holesSeen: make(map[string]bool), used: make(map[time.Time]bool)}
 			j.subjects[key] = h
 			j.all = append(j.all, h)
 			j.recording = j.recording || m.Recording != ""
@@ -374,7 +375,7 @@ func (j *Join) See(w Window) {
 		}
 	}
 	t.cutOff = t.cutOff || w.CutOff
-	if w.Start.Before(t.start) {
+	if earlier(w.Start, t.start) {
 		t.start, t.first = w.Start, w.Recording
 	}
 	if n := len(t.recordings); n == 0 || t.recordings[n-1] != w.Recording && !slices.Contains(t.recordings, w.Recording) {
@@ -396,7 +397,12 @@ func (j *Join) See(w Window) {
 	if h == nil {
 		return
 	}
-	if !h.matched || w.Start.Before(h.from) {
+	if !h.matched {
+		h.tools[0] = w.Tool
+	} else if h.tool == "" && w.Tool != h.tools[0] && !w.Began.Equal(h.began) {
+		h.tools[1] = w.Tool
+	}
+	if earlier(w.Start, h.from) {
 		h.from, h.began = w.Start, w.Began
 	}
 	if end := w.Start.Add(w.Length); !h.matched || end.After(h.until) {
@@ -407,6 +413,9 @@ func (j *Join) See(w Window) {
 		h.holesSeen[w.Hole], h.holeOrder = true, append(h.holeOrder, w.Hole)
 	}
 }
+
+// earlier reports whether a comes before b, where zero is not known.
+func earlier(a, b time.Time) bool { return !a.IsZero() && (b.IsZero() || a.Before(b)) }
 
 // Check reports rows that count seconds from a start that is not the one of a single
 // recording. It is to be called when all windows were seen.
@@ -430,7 +439,7 @@ func (j *Join) settle() {
 		if err == nil {
 			err = h.arrange(began)
 		}
-		h.unplaced = began.IsZero()
+		h.unplaced = began.IsZero() || !signal.HasClock(began) && slices.ContainsFunc(h.rows, func(m Measurement) bool { return signal.HasClock(m.Time) })
 		if err != nil && j.err == nil {
 			j.err = err
 		}
@@ -498,6 +507,9 @@ func (j *Join) Peek(w Window) (m Measurement, why Reason) {
 		return unknown, noTool
 	}
 	tool := j.tools[toolKey{w.Machine, w.Tool}]
+	if h = h.of(w, tool); h.form == moments && len(h.moments) == 0 {
+		return unknown, noTool
+	}
 	if m, why = h.at(w, tool); why != hasLabel {
 		return unknown, why
 	}
@@ -513,6 +525,23 @@ func (j *Join) Peek(w Window) (m Measurement, why Reason) {
 		}
 	}
 	return m, hasLabel
+}
+
+// of returns what is known of the life of a window's tool. Where rows name the tool alone, a life that was declared new begins after
+// the moments before its first window, which are of the life before.
+func (h *history) of(w Window, tool *toolSeen) *history {
+	if name, life, _ := strings.Cut(w.Tool, ofLife); h.form != moments || h.tool != name || life == "" || tool == nil || tool.cutOff {
+		return h
+	}
+	of := *h
+	of.moments = h.moments[sort.Search(len(h.moments), func(i int) bool { return !h.moments[i].Time.Before(tool.start) }):]
+	of.mean, of.max = h.mean.since(tool.start), h.max.since(tool.start)
+	return &of
+}
+
+func (c curve) since(t time.Time) curve {
+	i := sort.Search(len(c.at), func(i int) bool { return !c.at[i].Before(t) })
+	return curve{c.at[i:], c.um[i:]}
 }
 
 // unknown is a measurement that says nothing.
@@ -589,7 +618,7 @@ func (h *history) interval(w Window) (Measurement, Reason) {
 	if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
 		return unknown, outside
 	}
-	h.used[i] = true
+	h.used[h.intervals[i].Time] = true
 	return h.intervals[i], hasLabel
 }
 
@@ -639,7 +668,9 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	switch {
 	case m.Known():
 		i := h.next(t)
-		h.used[i-1], h.used[i] = true, true
+		for _, around := range h.moments[max(i-1, 0):min(i+1, len(h.moments))] {
+			h.used[around.Time] = true
+		}
 		return m, hasLabel
 	case t.Before(h.moments[0].Time):
 		return m, beforeFirst
@@ -702,7 +733,7 @@ func (h *history) state(t time.Time, isNew bool) string {
 	}
 	for k := h.next(t) - 1; k >= 0; k-- {
 		if s := h.moments[k].State; conditionOf(s) == isBroken {
-			h.used[k] = true
+			h.used[h.moments[k].Time] = true
 			return s
 		}
 	}

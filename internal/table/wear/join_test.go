@@ -365,3 +365,89 @@ func TestJoinMeasuredAfterTheLastWindow(t *testing.T) {
 		}
 	}
 }
+
+// A window without a time says nothing of when its tool was new: windows with one have the wear that they had without it.
+func TestJoinWindowWithoutTime(t *testing.T) {
+	for name, lacks := range map[string]int{"the first": 0, "one in the middle": 2} {
+		j, err := NewJoin([]Measurement{{Tool: "T1", Time: after(40), VBMeanUM: nan, VBMaxUM: 400}}, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			w := Window{Tool: "T1", Start: after(float64(10 * i)), Length: time.Second}
+			if i == lacks {
+				w.Start = time.Time{}
+			}
+			j.See(w)
+		}
+		if _, why := j.At(Window{Tool: "T1"}); why != noClock {
+			t.Errorf("%s: %v", name, why)
+		}
+		want := map[int]float64{0: 400. * 20 / 30, 2: 300}[lacks] // without the first, the tool is new at the first time there is
+		if m, why := j.At(Window{Tool: "T1", Start: after(30), Length: time.Second}); math.Abs(m.VBMaxUM-want) > 1e-9 || why != hasLabel {
+			t.Errorf("%s lacks its time: %v, %v, want %v", name, m, why, want)
+		}
+		if text := j.Mismatches(); text != nil {
+			t.Error(text)
+		}
+	}
+}
+
+// A recording without a clock has no windows at the times of a clock, so no line leads there from a second of it.
+func TestJoinSecondsAndClock(t *testing.T) {
+	j, err := NewJoin([]Measurement{
+		{Tool: "T1", Time: second(100), VBMeanUM: nan, VBMaxUM: 120},
+		{Tool: "T1", Time: after(60), VBMeanUM: nan, VBMaxUM: 400},
+	}, Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(s float64) Window {
+		return Window{Tool: "T1", Recording: "day1", Began: second(0), Start: second(s), Length: time.Second}
+	}
+	for s := range 4 {
+		j.See(of(float64(100 * s)))
+	}
+	if m, why := j.At(of(300)); why != noClock {
+		t.Errorf("%v, %v", m, why)
+	}
+	if text := strings.Join(j.Mismatches(), ""); !strings.Contains(text, "seconds count from the first sample of the recording") {
+		t.Errorf("%q", text)
+	}
+}
+
+// A tool that was declared new did not break with the one before it, and begins with no wear, where measurements name the tool alone.
+func TestJoinLivesOfOneName(t *testing.T) {
+	second := ToolOf("T8", "2")
+	ms := []Measurement{
+		{Tool: "T8", Time: after(10), VBMeanUM: nan, VBMaxUM: 200, State: "broken", Source: Floor},
+		{Tool: "T8", Time: after(40), VBMeanUM: nan, VBMaxUM: 100, Source: Floor},
+	}
+	for name, tc := range map[string]struct {
+		ms   []Measurement
+		tool string
+		at   float64
+		want string
+		why  Reason
+	}{
+		"before it broke":                  {ms, "T8", 5, "100 ", hasLabel},
+		"once it was broken":               {ms, "T8", 10, "200 broken", hasLabel},
+		"the next life":                    {ms, second, 30, "50 ", hasLabel},
+		"the next life, behind the last":   {ms, second, 45, "NaN ", afterLast},
+		"only the first life was measured": {ms[:1], second, 30, "NaN ", noTool},
+		"the tool as a whole":              {[]Measurement{{Tool: "T8", VBMeanUM: nan, VBMaxUM: nan, State: "worn"}}, second, 30, "NaN worn", hasLabel},
+	} {
+		j, err := NewJoin(tc.ms, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for minute := range 10 {
+			j.See(Window{Tool: "T8", Start: after(float64(2 * minute)), Length: 2 * time.Minute})
+			j.See(Window{Tool: second, Start: after(float64(20 + 3*minute)), Length: time.Minute})
+		}
+		m, why := j.At(Window{Tool: tc.tool, Start: after(tc.at), Length: time.Second})
+		if got := fmt.Sprint(m.VBMaxUM, " ", m.State); got != tc.want || why != tc.why {
+			t.Errorf("%s: %q, %v, want %q, %v", name, got, why, tc.want, tc.why)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // Mismatches says in words which rows go for no window that was seen, where names or
-// times on both sides look as if they were meant to agree. It is to be called when
+// times on both sides look as if they were meant to agree, and which may go for more than they are meant for. It is to be called when
 // all windows were asked about.
 func (j *Join) Mismatches() []string {
 	j.settle()
@@ -21,6 +21,10 @@ func (j *Join) Mismatches() []string {
 		out = append(out, text)
 	}
 	for _, h := range j.all {
+		if h.tools[1] != "" {
+			text := "%s: %s is of tool %q, and another one of that name of tool %q: name the tool too"
+			out = append(out, fmt.Sprintf(text, at(h.rows[0]), h.rows[0].subject(), h.tools[0], h.tools[1]))
+		}
 		switch {
 		case !h.matched:
 		case h.form == holes:
@@ -222,8 +226,8 @@ func (j *Join) holesOf(h *history) string {
 // unused names rows of a tool that say nothing about any of its windows, although others do.
 func (h *history) unused() string {
 	var lost []string
-	for i, m := range append(slices.Clone(h.moments), h.intervals...) { // it has either
-		if !h.used[i] {
+	for _, m := range slices.Concat(h.moments, h.intervals) { // it has either
+		if !h.used[m.Time] {
 			lost = append(lost, fmt.Sprintf("%s at %s", at(m), timeWords(m.Time)))
 		}
 	}

@@ -48,7 +48,7 @@ const (
 const ofLife = " · life "
 
 // ToolOf names a tool that was declared new, so that it is another one than the tool before it under that name. Measurements of the name alone
-// go for each of its lives.
+// go for each of its lives, but for moments before a life.
 func ToolOf(tool, life string) string {
 	if life == "" {
 		return tool
