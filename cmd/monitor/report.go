@@ -140,7 +140,7 @@ func (f *reportCommand) config(c settings, now time.Time, log zerolog.Logger) (c
 // readAlerts adds the alerts and advisories of a group to a report. A message that
 // cannot be read is skipped, and skipped counts them.
 func readAlerts(ctx context.Context, to bus.Config, group string, r *shift.Report) (skipped int, err error) {
-	err = bus.ReadTopic(ctx, to, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+	err = bus.ReadMerged(ctx, to, bus.TopicAlerts, time.Time{}, nil, func(m bus.Message) error {
 		ok := true
 		switch string(m.Header("ce_type")) {
 		case event.AlertType:
@@ -206,28 +206,21 @@ func startOf(a event.Alert, spec window.Spec) time.Time { return a.At.Add(-spec.
 // readResults calls fn for the results of a group in the report's time, and perhaps others. A
 // result that cannot be read is skipped, and skipped counts them.
 func readResults(ctx context.Context, to bus.Config, group string, cfg shift.Config, p *cli.Progress, fn func(event.Result)) (skipped int, err error) {
-	const steps = 100 // of a partition
-	partitions, err := bus.Partitions(ctx, to, bus.TopicResults)
-	if err != nil {
-		return 0, err
-	}
+	const steps = 1000
 	whole := cfg.Until.Sub(cfg.Since)
-	for i := range partitions {
-		err := bus.ReadRange(ctx, to, bus.TopicResults, i, bus.Range{Since: cfg.Since.Add(-bus.ClockMargin)}, func(m bus.Message) error {
-			ok := read(&m, group, func(r event.Result) {
-				fn(r)
-				done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))
-				p.Report("reading results", i*steps+min(max(done, 0), steps-1), partitions*steps)
-			})
-			if !ok {
-				skipped++
-			}
-			return nil
+	err = bus.ReadMerged(ctx, to, bus.TopicResults, cfg.Since, nil, func(m bus.Message) error {
+		ok := read(&m, group, func(r event.Result) {
+			fn(r)
+			done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))
+			p.Report("reading results", min(max(done, 0), steps-1), steps)
 		})
-		if err != nil {
-			return skipped, err
+		if !ok {
+			skipped++
 		}
-		p.Report("reading results", (i+1)*steps, partitions*steps)
+		return nil
+	})
+	if err == nil {
+		p.Report("reading results", steps, steps)
 	}
-	return skipped, nil
+	return skipped, err
 }

@@ -116,8 +116,7 @@ func (r *shadowReader) read(ctx context.Context, since time.Time) error {
 func (r *shadowReader) topic(ctx context.Context, topic string, since time.Time, result func(*event.Result), alert func(*event.Alert)) error {
 	began := time.Now()
 	first := since
-	all := func(bus.Message) bool { return false }
-	err := bus.ReadMerged(ctx, r.to, topic, since, all, func(m bus.Message) error {
+	err := bus.ReadMerged(ctx, r.to, topic, since, nil, func(m bus.Message) error {
 		if !r.machines.Match(m.Key) {
 			return nil
 		}

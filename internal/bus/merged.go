@@ -15,7 +15,7 @@ const ClockMargin = time.Hour
 const aheadOfMerge = 128
 
 // ReadMerged calls fn for the messages of all partitions of a topic whose events happened at a
-// time or later, and for some before; all if it is zero. A partition ends where beyond says that
+// time or later, and for some before; all if it is zero. A partition ends where beyond, if it is not nil, says that
 // its messages lie beyond what is asked for, and behind the message that was the newest when
 // ReadMerged began. Messages come by the time at which Kafka got them, and in the order of their
 // partition. So messages of a machine come in order, also if the topic has grown in between.
@@ -41,7 +41,7 @@ func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, 
 		wg.Go(func() {
 			defer close(r.messages)
 			r.err = ReadRange(ctx, cfg, topic, p, within, func(m Message) error {
-				if beyond(m) {
+				if beyond != nil && beyond(m) {
 					return errBeyond
 				}
 				return r.put(ctx, m)

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -130,7 +131,7 @@ func Event[E event.Published](m *bus.Message, group string) (e *E, ours bool, er
 // any group that cannot be read.
 func each[E event.Published](ctx context.Context, cfg bus.Config, group, typ string, fn func(E) error) (skipped int, err error) {
 	seen := make(map[string]bool)
-	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+	err = bus.ReadMerged(ctx, cfg, bus.TopicAlerts, time.Time{}, nil, func(m bus.Message) error {
 		id := string(m.Header("ce_id"))
 		if string(m.Header("ce_type")) != typ || seen[id] {
 			return nil

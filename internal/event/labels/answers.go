@@ -20,7 +20,7 @@ const fromAlarm = "answer to an alarm"
 // that it was.
 func Answers(ctx context.Context, cfg bus.Config) ([]event.Label, error) {
 	all := make(map[string]*answer)
-	err := bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+	err := bus.ReadMerged(ctx, cfg, bus.TopicAlerts, time.Time{}, nil, func(m bus.Message) error {
 		var a event.Alert
 		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &a) != nil || a.Incident == "" || a.Tool == "" {
 			return nil
