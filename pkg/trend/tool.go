@@ -92,11 +92,10 @@ func (t *Tool) note(at int) {
 		return
 	}
 	t.Points = append(t.Points, point{at, t.Root})
-	if len(t.Points) < mostPoints {
-		return
+	for len(t.Points) >= mostPoints { // twice if no other one has gone: windows between them were unknown
+		t.Stride *= 2
+		t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 	}
-	t.Stride *= 2
-	t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 }
 
 // left returns how many holes or windows are left until the limit.

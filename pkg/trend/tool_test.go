@@ -172,3 +172,23 @@ func TestObserveAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for each window", n)
 	}
 }
+
+// Of a tool that the model knows every other window of, all points stand at even counts: more than one in two go, and what is
+// remembered outlives a restart.
+func TestPointsOfEvenWindows(t *testing.T) {
+	m := plain(1)
+	var tool Tool
+	for i := range 2000 {
+		root := math.Sqrt(float64(i) / 10)
+		if i%2 == 0 {
+			root = 1000 // beyond the wear that was learnt from
+		}
+		tool.Observe(m, []float32{float32(root)}, nil, "")
+		if err := tool.Check(); err != nil {
+			t.Fatalf("window %d: %v: %d points at a stride of %d", i+1, err, len(tool.Points), tool.Stride)
+		}
+	}
+	if len(tool.Points) < leastPoints {
+		t.Errorf("%d points are left", len(tool.Points))
+	}
+}
