@@ -40,7 +40,7 @@ func (m *Mismatch) Is(target error) bool { return target == ErrForeign }
 func (c *Codec) otherLayout(e Envelope) error {
 	text := fmt.Sprintf("windows of layout %.32q, expected layout %s", e.Layout, c.layout.Fingerprint())
 	if theirs, ok := wireChannels(e.Value); ok {
-		text += ": " + c.differences(theirs)
+		text += ": " + differences(c.layout, theirs)
 	}
 	return &Mismatch{OtherLayout, text}
 }
@@ -82,8 +82,6 @@ func Compare(got, expected *signal.Layout) *Mismatch {
 }
 
 // differences says in what the channels of a schema differ from ours.
-func (c *Codec) differences(theirs []wireChannel) string { return differences(c.layout, theirs) }
-
 func differences(ours *signal.Layout, theirs []wireChannel) string {
 	var all []string
 	byName := make(map[string]wireChannel, len(theirs))
