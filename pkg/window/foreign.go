@@ -284,11 +284,7 @@ func (r *schemaReader) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) str
 
 // textOf returns the first bytes of a text in a slot of t, at most so many.
 func (r *schemaReader) textOf(t *flatbuffers.Table, slot flatbuffers.VOffsetT, most int) string {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return ""
-	}
-	b := t.ByteVector(o + t.Pos)
+	b := text(t, slot)
 	b = b[:min(len(b), most)]
 	r.spend(len(b))
 	return string(b)

@@ -1,6 +1,7 @@
 package unknown
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -96,15 +97,8 @@ func fitFolds(ctx context.Context, z dbn.Matrix, counts []bool, folds []classify
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return whole, distances, nil
+	errs = append(errs, g.Wait()) // which is none
+	return whole, distances, cmp.Or(errs...)
 }
 
 // distancesOf writes the distances of the fold's test rows by a fit to its training rows.
