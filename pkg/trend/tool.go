@@ -92,7 +92,8 @@ func (t *Tool) note(at int) {
 		return
 	}
 	t.Points = append(t.Points, point{at, t.Root})
-	for len(t.Points) >= mostPoints { // twice if no other one has gone: windows between them were unknown
+	// Windows between points may be unknown, so that none goes, or one, and there are as many as before the last: then others go.
+	for most := mostPoints; len(t.Points) >= most; most = mostPoints - 1 {
 		t.Stride *= 2
 		t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 	}
