@@ -1,8 +1,6 @@
 package model
 
-import (
-	"errors"
-)
+import "errors"
 
 // CheckDeployable reports why a model must not be rolled out to monitors that it was not
 // copied to by hand: it cannot prove there that it computes what its trainer computed, or

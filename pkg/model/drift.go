@@ -189,10 +189,7 @@ func (m *DriftMemory) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("model: drift: %w", err)
 	}
-	read := DriftMemory{Tools: j.Tools, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares}
-	if len(mean) > 0 {
-		read.mean = mean
-	}
+	read := DriftMemory{Tools: j.Tools, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares, mean: mean}
 	if !whole || !read.sound() {
 		return errors.New("model: drift: damaged")
 	}

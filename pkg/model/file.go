@@ -103,11 +103,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.verify(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	x, err := m.extractor()
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	names := x.Names()
+	names := m.NewJudge().FeatureNames()
 	text, err := m.manifest(names)
 	if err != nil {
 		return nil, fmt.Errorf("model: manifest: %w", err)
@@ -159,16 +155,6 @@ func (m *Model) writeGoldenWear(w *sectionWriter, features int) {
 	w.add(sectionGoldenWear, appendGolden(nil, rows, features, 1))
 }
 
-func (m *Model) writeNovelty(w *sectionWriter) error {
-	b, err := m.Novelty.AppendBinary(nil)
-	if err != nil {
-		return err
-	}
-	w.add(sectionNovelty, b)
-	w.add(sectionDistances, appended(binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances))), m.Distances))
-	return nil
-}
-
 // writeOptional writes the sections of what m has beyond the classifier.
 func (m *Model) writeOptional(w *sectionWriter, features int) error {
 	if m.Wear != nil {
@@ -189,9 +175,12 @@ func (m *Model) writeOptional(w *sectionWriter, features int) error {
 		w.add(sectionConformal, b)
 	}
 	if m.Novelty != nil {
-		if err := m.writeNovelty(w); err != nil {
+		b, err := m.Novelty.AppendBinary(nil)
+		if err != nil {
 			return err
 		}
+		w.add(sectionNovelty, b)
+		w.add(sectionDistances, appended(binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances))), m.Distances))
 	}
 	if m.Drift != nil {
 		text, err := json.Marshal(m.Drift)

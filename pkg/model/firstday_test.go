@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/trend"
 )
 
 // firstDay returns a model that finds a tool different when a and the RMS of the thrust have grown by half over the reference.
@@ -61,7 +62,13 @@ func TestFirstDayCheck(t *testing.T) {
 		"no healthy life":            func(m *Model) { m.FirstDay.Reached = nil },
 		"no classifier":              func(m *Model) { m.FirstDay = nil },
 		"verdict by wear: the model": func(m *Model) { m.ByWear = &WearVerdict{300, 1} },
-		"has findings of 3":          func(m *Model) { m.Label.Findings = []string{"", "", ""} },
+		"first day: estimates of wear": func(m *Model) {
+			n := len(m.NewJudge().FeatureNames())
+			zeros := make([]float64, 2*n)
+			m.Wear = &trend.Model{Center: zeros, Scale: slices.Repeat([]float64{1}, 2*n), Weights: zeros, Median: 1}
+			m.ByWear = &WearVerdict{300, 1}
+		},
+		"has findings of 3": func(m *Model) { m.Label.Findings = []string{"", "", ""} },
 	} {
 		m := firstDay(t)
 		change(m)

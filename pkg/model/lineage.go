@@ -93,7 +93,7 @@ func (d DataSet) Of() string {
 	case len(d.Machines) > 1:
 		words = append(words, fmt.Sprintf("%s of %d machines", of, len(d.Machines)))
 	case len(d.Machines) == 1:
-		if m := d.Machines[0]; tools == 1 {
+		if m := d.Machines[0]; tools == 1 && d.MoreTools == 0 {
 			of = "tool " + m.Tools[0]
 		}
 		words = append(words, strings.TrimSuffix(of+" of "+d.Machines[0].Machine, " of "))

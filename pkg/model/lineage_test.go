@@ -16,6 +16,8 @@ func TestLineage(t *testing.T) {
 		`{"name":"a","sha256":"0123456789abcdef01","windows":5}`: {"a, 5 windows, SHA-256 0123456789abcdef…", nil},
 		`{"name":"a","sha256":"01","windows":5,"machines":[{"machine":"","tools":["T1"]}]}`: {
 			"a, 5 windows, SHA-256 01…, tool T1", []string{"T1"}},
+		`{"name":"a","sha256":"01","windows":5,"machines":[{"machine":"m","tools":[]}],"more_tools":1}`: {
+			"a, 5 windows, SHA-256 01…, 1 tools of m", nil},
 		`{"name":"a","sha256":"01","windows":5,"machines":[{"machine":"m","tools":["T1","T2"]}],"more_tools":7,"from":"2026-11-02T06:00:00Z","to":"2026-11-02T06:00:05Z"}`: {
 			"a, 5 windows, SHA-256 01…, 9 tools of m, 2026-11-02T06:00:00Z to 2026-11-02T06:00:05Z", []string{"m/T1", "m/T2"}},
 		`{"name":"a","sha256":"01","windows":5,"machines":[{"machine":"m","tools":["T2"]},{"machine":"k","tools":["T1","T2"]}],"offsets":[{"partition":3,"from":10,"to":15}]}`: {

@@ -678,6 +678,24 @@ func longestName() []byte {
 	return resum(append(b, make([]byte, 8+sha256.Size)...))
 }
 
+// endless returns a file of m whose windows are two hundred years long.
+func endless(t *testing.T, m Model) []byte {
+	m.Window.Length = 200 * 365 * 24 * time.Hour
+	text, err := m.manifest(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	class, err := m.Classifier.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := sectionWriter{b: append([]byte(magic), 1, 0, 0, 0, 3, 0, 0, 0)}
+	w.add(sectionManifest, text)
+	w.add(sectionClassifier, class)
+	w.add(sectionGolden, appendGolden(nil, m.Golden, m.Classifier.Columns(), 2))
+	return resum(append(w.b, make([]byte, sha256.Size)...))
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	m := trained(t)
 	good, err := m.Encode()
@@ -713,6 +731,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"newer version":      {change(func(b []byte) []byte { b[8] = 4; return resum(b) }), errOther, "version 4, this program reads 1 to 3"},
 		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), errFileDamaged, "cut off"},
 		"longest name":       {longestName(), errFileDamaged, "manifest"},
+		"endless windows":    {endless(t, *m), errFileDamaged, "choose a shorter length"},
 		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), errFileDamaged, "fingerprint"},
 		"unknown mode":       {replace(`"mode": "ratio"`, `"mode": "ratic"`), errFileDamaged, "mode"},
 		"gate of no channel": {replace(`"channel": "thrust"`, `"channel": "thrusl"`), errFileDamaged, "thrusl"},

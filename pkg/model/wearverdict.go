@@ -30,8 +30,8 @@ func (m *Model) checkByWear(int) error {
 		return nil
 	case m.Wear == nil:
 		return errors.New("verdict by wear: the model does not estimate wear")
-	case m.Classifier.Classes() != 2:
-		return fmt.Errorf("verdict by wear: there are %d classes, and one limit tells only two apart", m.Classifier.Classes())
+	case m.Classes() != 2:
+		return fmt.Errorf("verdict by wear: there are %d classes, and one limit tells only two apart", m.Classes())
 	case !(v.LimitUM > 0) || math.IsInf(v.LimitUM, 0):
 		return fmt.Errorf("verdict by wear: a limit of %v µm: must be positive", v.LimitUM)
 	case !(v.Spread > 0) || math.IsInf(v.Spread, 0):

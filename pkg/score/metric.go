@@ -36,7 +36,7 @@ func (m Metric) Value(counts []int, recall func(class int) float64) float64 {
 		tp, tn := recall(1)*n1, recall(0)*n0
 		fn, fp := n1-tp, n0-tn
 		if m == F1 {
-			return 2 * tp / (tp + fp + n1)
+			return 2 * tp / max(tp+fp+n1, 1) // 0 by 0 is 0
 		}
 		norm := math.Sqrt((tp + fp) * n1 * n0 * (tn + fn))
 		if !(norm > 0) {

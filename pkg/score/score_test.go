@@ -72,6 +72,8 @@ func TestNothingByNothingIsZero(t *testing.T) {
 	} {
 		near(t, name+": recall", m.Recall(), 0)
 		near(t, name+": F1", m.F1(), 0)
+		near(t, name+": F1 as a metric", score.F1.Of(m), 0)
+		near(t, name+": MCC as a metric", score.MCC.Of(m), 0)
 		near(t, name+": precision", m.Precision(), 0)
 		near(t, name+": MCC", m.MCC(), 0)
 	}

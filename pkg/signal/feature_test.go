@@ -453,3 +453,26 @@ func BenchmarkExtract(b *testing.B) {
 		e.Extract(dst, window, Context{SpindleSpeed: 1650})
 	}
 }
+
+// A spindle speed is what someone says: of one that no spindle has, what follows the spindle is missing, and nothing else.
+func TestSpindleSpeedBeyondAllBins(t *testing.T) {
+	l, err := NewLayout("l", []Channel{{Name: "a", Kind: Vibration, Rate: 20_000}, {Name: "b", Kind: Vibration, Rate: 20_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{20_000, 320} { // by a panel, and by twins
+		e, err := NewExtractor(l, []int{n, n}, everyFeature2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples := [][]float32{sample(n, wave), sample(n, func(i float64) float64 { return wave(i * 1.1) })}
+		want := e.Extract(nil, samples, Context{})
+		for _, rpm := range []float64{1e21, 1e300, math.MaxFloat64, math.Inf(1), -1e300, math.NaN()} {
+			for i, v := range e.Extract(nil, samples, Context{SpindleSpeed: rpm}) {
+				if math.Float32bits(v) != math.Float32bits(want[i]) {
+					t.Errorf("%d samples at %v rev/min: %s is %v, without a speed %v", n, rpm, e.Names()[i], v, want[i])
+				}
+			}
+		}
+	}
+}

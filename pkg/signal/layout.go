@@ -82,7 +82,7 @@ func (c Channel) check() error {
 		config.Wrong(c.Name == "", "has no name"),
 		config.Wrong(strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' }), "name %q holds a control character", c.Name),
 		config.Wrong(!slices.Contains(kinds, c.Kind), "%s: kind %q is not one of %v", c.Name, c.Kind, kinds),
-		config.Wrong(!(c.Rate > 0) || c.Rate > 1e9, "%s: rate %v Hz: must be positive", c.Name, c.Rate),
+		config.Wrong(!(c.Rate > 0) || c.Rate > 1e9, "%s: rate %v Hz: must be positive, and at most 1e9", c.Name, c.Rate),
 		config.Wrong(!(c.Range >= 0) || math.IsInf(c.Range, 0), "%s: range %v: must be zero (not known) or positive", c.Name, c.Range))
 }
 

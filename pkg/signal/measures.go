@@ -169,7 +169,7 @@ func (m *measures) quantile(power float64) float64 {
 // around returns the sum of the three bins of a spectrum nearest to f Hz, and
 // NaN if f is not known or one of the bins is below least or above the last.
 func around(spectrum []float64, f, hz float64, least int) float64 {
-	k := int(math.Round(f / hz))
+	k := int(math.Round(min(f/hz, float64(len(spectrum))))) // a speed may be any number
 	if !(f > 0) || k-1 < least || k+1 >= len(spectrum) {
 		return math.NaN()
 	}
@@ -185,7 +185,7 @@ const minCoherence = 4
 // lineBin returns the bin nearest to harmonic h of the spindle, 0 if it is not
 // known or not among the bins of the spectrum.
 func (m *measures) lineBin(h int) int {
-	if k := math.Round(float64(h) * m.spindle / m.hz); k >= 1 && int(k) < len(m.power) {
+	if k := math.Round(float64(h) * m.spindle / m.hz); k >= 1 && k < float64(len(m.power)) {
 		return int(k)
 	}
 	return 0

@@ -127,3 +127,15 @@ quality: {dropout: 0.01, clipped: 0.02, clock_step: 2s}
 		}
 	}
 }
+
+// A rate that is refused is told what it may be.
+func TestRateBeyondTheGreatest(t *testing.T) {
+	for _, rate := range []float64{0, -1, math.NaN(), 2e9, math.Inf(1)} {
+		if _, err := NewLayout("l", []Channel{{Name: "x", Kind: Force, Rate: rate}}); err == nil || !strings.Contains(err.Error(), "must be positive, and at most 1e9") {
+			t.Errorf("%v Hz: %v", rate, err)
+		}
+	}
+	if _, err := NewLayout("l", []Channel{{Name: "x", Kind: Force, Rate: 1e9}}); err != nil {
+		t.Error(err)
+	}
+}

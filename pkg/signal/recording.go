@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -110,11 +111,7 @@ func (e channelEntry) origins(names []string, to *Recording) error {
 		to.Origins = make(map[string]Origin)
 	}
 	for _, n := range names {
-		from := e.From
-		if from == "" {
-			from = n
-		}
-		to.Origins[n] = Origin{From: from, Gain: gain, Offset: e.Offset}
+		to.Origins[n] = Origin{From: cmp.Or(e.From, n), Gain: gain, Offset: e.Offset}
 	}
 	return nil
 }

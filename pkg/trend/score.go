@@ -78,10 +78,8 @@ func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (
 	}
 	close(jobs)
 	wg.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(failed...); err != nil {
+		return nil, err
 	}
 	s.sum(rows, tools, set.LimitUM)
 	return s, nil

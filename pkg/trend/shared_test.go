@@ -40,3 +40,27 @@ func shared(t *testing.T, rows *Rows, fits int) {
 		}
 	}
 }
+
+// Rows of one tool are taken with references or without by whether any of the tools has one: what was fitted to them in one way
+// is not taken for the other.
+func TestSharedWhereOneToolHasAReference(t *testing.T) {
+	rows := lives(3, 40)
+	rows.Reference = make([][]float32, len(rows.Tool))
+	for i := range rows.Tool {
+		if rows.Tool[i] == "A" {
+			rows.Reference[i] = []float32{1, 2, 3}
+		}
+	}
+	s := Settings{Seed: 3, Shared: NewShared()}
+	for _, held := range []string{"A", "B", "C"} { // the first one leaves tools without a reference
+		some := rows.Without(map[string]bool{held: true})
+		want, _, err := Fit(t.Context(), some, Settings{Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := Fit(t.Context(), some, s)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("without %s, and with what was fitted before: another model: %v", held, err)
+		}
+	}
+}

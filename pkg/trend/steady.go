@@ -42,7 +42,7 @@ func NewShared() *sharedRows { return &sharedRows{known: make(map[string]func() 
 // returns nil if no column follows the life of every tool.
 func (r *regression) steady(held []int, alphas []float64, s Settings) *steady {
 	var lives []score.Life
-	name := fmt.Sprint(alphas)
+	name := fmt.Sprint(alphas, r.references != nil)
 	for k, of := range r.chosen {
 		if !slices.Contains(held, k) {
 			lives = append(lives, score.Life{Tool: r.rows.Tool[of[0]], Rows: of})

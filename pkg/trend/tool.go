@@ -92,11 +92,11 @@ func (t *Tool) note(at int) {
 		return
 	}
 	t.Points = append(t.Points, point{at, t.Root})
-	if len(t.Points) < mostPoints {
-		return
+	// Windows between points may be unknown, so that none goes, or one, and there are as many as before the last: then others go.
+	for most := mostPoints; len(t.Points) >= most; most = mostPoints - 1 {
+		t.Stride *= 2
+		t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 	}
-	t.Stride *= 2
-	t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 }
 
 // left returns how many holes or windows are left until the limit.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -170,5 +171,31 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(500, func() { x[0] += 0.01; tool.Observe(m, x, nil, "") }); n != 0 {
 		t.Errorf("%v allocations for each window", n)
+	}
+}
+
+// Of a tool that the model knows every other window of, all points stand at even counts: more than one in two go, and what is
+// remembered outlives a restart. Points that change, change their number, by which monitors know that they have to be kept.
+func TestPointsOfEvenWindows(t *testing.T) {
+	for _, first := range []int{0, 1, 5} { // that many windows are known before
+		m := plain(1)
+		var tool Tool
+		for i := range 2000 {
+			root := math.Sqrt(float64(i) / 10)
+			if i >= first && i%2 == 0 {
+				root = 1000 // beyond the wear that was learnt from
+			}
+			before := slices.Clone(tool.Points)
+			tool.Observe(m, []float32{float32(root)}, nil, "")
+			if err := tool.Check(); err != nil {
+				t.Fatalf("window %d: %v: %d points at a stride of %d", i+1, err, len(tool.Points), tool.Stride)
+			}
+			if len(before) == len(tool.Points) && !slices.Equal(before, tool.Points) {
+				t.Errorf("window %d: %d points as before, and others", i+1, len(before))
+			}
+		}
+		if len(tool.Points) < leastPoints {
+			t.Errorf("%d points are left", len(tool.Points))
+		}
 	}
 }

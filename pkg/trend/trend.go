@@ -4,7 +4,7 @@
 // A [Model] is the mean of up to three regressions of √wear on the features of a
 // window: ridge regression on features as they are; ridge regression on logarithms
 // and on logarithms of ratios to the tool's reference, each weighted by how steadily
-// the feature follows the lives of tools (package stability); and extra trees on the
+// the feature follows the lives of tools (package score); and extra trees on the
 // features that follow them best. Tools held out decide which of the three count.
 // The estimate of one window is rough and may fall; what is published, an
 // [Estimate], is the running maximum of the median of the last few, so it never

@@ -128,10 +128,6 @@ func (c *Codec) Sealed(e Envelope) bool {
 	return e.Layout == c.layout.Fingerprint() && bytes.HasPrefix(e.Value, c.prefix)
 }
 
-// MaxSize returns the greatest length in bytes that the Value of an Envelope
-// can have.
-func (c *Codec) MaxSize() int { return c.limit }
-
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // Seal returns w in an envelope of its own memory. It panics if w does not

@@ -295,9 +295,6 @@ func (f *Form) cells(x *Features) ([]cell, error) {
 	return cells, nil
 }
 
-// MaxSize returns the greatest length in bytes that the Value of an Envelope can have.
-func (f *Form) MaxSize() int { return f.limit }
-
 // otherForm names what differs between the form of e and f, as far as a message says it.
 func (f *Form) otherForm(e Envelope) error {
 	if ours := f.layout.Fingerprint(); e.Layout != ours {

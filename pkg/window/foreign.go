@@ -40,7 +40,7 @@ func (m *Mismatch) Is(target error) bool { return target == ErrForeign }
 func (c *Codec) otherLayout(e Envelope) error {
 	text := fmt.Sprintf("windows of layout %.32q, expected layout %s", e.Layout, c.layout.Fingerprint())
 	if theirs, ok := wireChannels(e.Value); ok {
-		text += ": " + c.differences(theirs)
+		text += ": " + differences(c.layout, theirs)
 	}
 	return &Mismatch{OtherLayout, text}
 }
@@ -82,8 +82,6 @@ func Compare(got, expected *signal.Layout) *Mismatch {
 }
 
 // differences says in what the channels of a schema differ from ours.
-func (c *Codec) differences(theirs []wireChannel) string { return differences(c.layout, theirs) }
-
 func differences(ours *signal.Layout, theirs []wireChannel) string {
 	var all []string
 	byName := make(map[string]wireChannel, len(theirs))
@@ -286,11 +284,7 @@ func (r *schemaReader) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) str
 
 // textOf returns the first bytes of a text in a slot of t, at most so many.
 func (r *schemaReader) textOf(t *flatbuffers.Table, slot flatbuffers.VOffsetT, most int) string {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return ""
-	}
-	b := t.ByteVector(o + t.Pos)
+	b := text(t, slot)
 	b = b[:min(len(b), most)]
 	r.spend(len(b))
 	return string(b)

@@ -11,6 +11,8 @@
 package window
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -45,6 +47,9 @@ func (s Spec) Follow(hop time.Duration) (same, other bool) {
 	return same, !same && hop <= s.Length+s.Length/100
 }
 
+// mostSamples is how many samples of a channel a window has at most: 64 MB of them, and their features take sixteen times as much.
+const mostSamples = 1 << 24
+
 // Check reports why windows of s cannot be cut from streams of the layout.
 func (s Spec) Check(layout *signal.Layout) error {
 	if s.Length <= 0 {
@@ -55,7 +60,11 @@ func (s Spec) Check(layout *signal.Layout) error {
 	}
 	for _, g := range layout.Groups() {
 		for _, d := range []time.Duration{s.Length, s.Step()} {
-			if n, ok := wholeSamples(g.Rate, d); !ok || n == 0 {
+			n, ok := wholeSamples(g.Rate, d)
+			if n > mostSamples {
+				return fmt.Errorf("window: %v is %d samples at %v Hz, and at most %d are taken: choose a shorter length", d, n, g.Rate, mostSamples)
+			}
+			if !ok || n == 0 {
 				return fmt.Errorf("window: %v is %.6g samples at %v Hz (channel %s): choose a length and hop that are whole numbers of samples",
 					d, g.Rate*d.Seconds(), g.Rate, layout.Channels()[g.Channels[0]].Name)
 			}
@@ -143,11 +152,7 @@ func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }
 
 // FormatEpoch returns epoch as 16 hexadecimal digits.
 func FormatEpoch(epoch uint64) string {
-	var digits [16]byte
-	for i := range digits {
-		digits[i] = "0123456789abcdef"[epoch>>(60-4*i)&15]
-	}
-	return string(digits[:])
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, epoch))
 }
 
 // Assess adds to w.Quality what the samples have wrong, under the limits of the

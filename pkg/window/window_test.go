@@ -1,8 +1,11 @@
 package window
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // A distance is a window's if it is 1 % off at most, of another hop if it is no longer than a window, and else a gap.
@@ -21,5 +24,24 @@ func TestFollow(t *testing.T) {
 		if same, other := tc.spec.Follow(tc.hop); same != tc.same || other != tc.other {
 			t.Errorf("%v, %v: same %v, other %v", tc.spec, tc.hop, same, other)
 		}
+	}
+}
+
+// Windows of which one would not fit in memory are refused in words, by all that make something for windows.
+func TestSpecOfTooManySamples(t *testing.T) {
+	layout := signal.GunDrill()
+	for _, length := range []time.Duration{839 * time.Second, 200 * 365 * 24 * time.Hour} {
+		spec := Spec{Length: length}
+		_, codec := NewCodec(layout, spec)
+		_, slicer := NewSlicer(layout, spec)
+		_, form := NewForm(layout, spec, signal.FeatureSpec{}, nil)
+		for _, err := range []error{spec.Check(layout), codec, slicer, form} {
+			if err == nil || !strings.Contains(err.Error(), "choose a shorter length") {
+				t.Errorf("%v: %v", length, err)
+			}
+		}
+	}
+	if err := (Spec{Length: 838 * time.Second}).Check(layout); err != nil {
+		t.Error(err)
 	}
 }

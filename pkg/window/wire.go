@@ -31,6 +31,9 @@ type wire struct {
 	limit  int    // greatest size of a stream
 }
 
+// MaxSize returns the greatest length in bytes that the Value of an Envelope can have.
+func (s *wire) MaxSize() int { return s.limit }
+
 // newWire returns a wire of rows with the given fields, whose texts have at most so many bytes.
 func newWire(fields []arrow.Field, texts int) (s wire, err error) {
 	s.schema = arrow.NewSchema(fields, nil)

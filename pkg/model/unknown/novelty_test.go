@@ -397,3 +397,21 @@ func BenchmarkNovelty(b *testing.B) {
 		s.P(x.Row(0))
 	}
 }
+
+// Of very many rows some are looked at, and their groups count: of groups with a row or two none may be left.
+func TestNoveltyOfGroupsThatAreThinnedAway(t *testing.T) {
+	for _, sizes := range [][]int{{10_000, 1, 1}, {5_000, 5_000, 1}} {
+		var groups []string
+		for g, n := range sizes {
+			groups = append(groups, slices.Repeat([]string{string(rune('A' + g))}, n)...)
+		}
+		x := dbn.NewMatrix(len(groups), 3)
+		rng := rand.New(rand.NewPCG(7, 8))
+		for i := range x.Data {
+			x.Data[i] = float32(rng.NormFloat64())
+		}
+		if _, _, err := FitNovelty(t.Context(), x, groups, nil, 0.02, 1, 1); !errors.Is(err, classify.ErrTooFew) || !strings.Contains(err.Error(), "novelty needs 3") {
+			t.Errorf("%d rows of groups: %v", sizes, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package unknown
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -31,7 +32,7 @@ const (
 // rows they have, so a row of a new group that is as usual is novel, with a p-value up
 // to rate, in about that share of rows on average; Promise says what is certain of few
 // groups. Of the features those count for which counts is true, all if it is nil. It
-// keeps none of its arguments. It returns classify.ErrTooFew if there are fewer than three
+// keeps none of its arguments. It returns classify.ErrTooFew if these rows are of fewer than three
 // groups, no row with two features that vary, or too few rows for the rate.
 //
 // P has the p-values of the rows that it looked at, Rows their indices: of each
@@ -50,26 +51,25 @@ func FitNovelty(ctx context.Context, x dbn.Rows, groups []string, counts []bool,
 	if counts != nil && len(counts) != columns {
 		return fail(fmt.Errorf("%d columns of which some count, of %d: %w", len(counts), columns, classify.ErrSize))
 	}
-	_, names := classify.NumberGroups(groups)
-	if len(names) < leastNoveltyTools {
-		return fail(fmt.Errorf("%d groups: %w: novelty needs %d", len(names), classify.ErrTooFew, leastNoveltyTools))
-	}
 	rows := evenly(all, noveltyRows)
-	z, err := dbn.InMemory(classify.Part(x, rows))
-	if err != nil {
-		return fail(err)
-	}
 	some := make([]string, len(rows))
 	for i, row := range rows {
 		some[i] = groups[row]
+	}
+	number, names := classify.NumberGroups(some) // thinning may leave out small ones
+	if len(names) < leastNoveltyTools {
+		return fail(fmt.Errorf("%d groups: %w: novelty needs %d", len(names), classify.ErrTooFew, leastNoveltyTools))
+	}
+	z, err := dbn.InMemory(classify.Part(x, rows))
+	if err != nil {
+		return fail(err)
 	}
 	folds := classify.GroupKFold(make([]int, len(some)), some, noveltyFolds, rand.New(rand.NewPCG(seed, foldStream)))
 	n, distances, err := fitFolds(ctx, z, counts, folds, seed, workers)
 	if err != nil {
 		return fail(err)
 	}
-	number, named := classify.NumberGroups(some)
-	n.Rate, n.tools = rate, newToolShares(negated(distances), number, len(named))
+	n.Rate, n.tools = rate, newToolShares(negated(distances), number, len(names))
 	if 1/float64(1+len(n.tools.at)) > rate {
 		return fail(fmt.Errorf("%d rows that differ: %w: for a p-value of %v", len(n.tools.at), classify.ErrTooFew, rate))
 	}
@@ -97,15 +97,8 @@ func fitFolds(ctx context.Context, z dbn.Matrix, counts []bool, folds []classify
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return whole, distances, nil
+	errs = append(errs, g.Wait()) // which is none
+	return whole, distances, cmp.Or(errs...)
 }
 
 // distancesOf writes the distances of the fold's test rows by a fit to its training rows.

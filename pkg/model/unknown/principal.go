@@ -1,8 +1,10 @@
 package unknown
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
 )
@@ -48,14 +50,11 @@ func principal(z []float32, n, p, q int, seed uint64) (directions []float32, var
 		}
 	}
 	turn := eigen(c, q)
-	order := make([]int, 0, q)
-	for k := range q { // by insertion: q is small
-		at := len(order)
-		for at > 0 && c[order[at-1]*q+order[at-1]] < c[k*q+k] {
-			at--
-		}
-		order = append(order[:at], append([]int{k}, order[at:]...)...)
+	order := make([]int, q)
+	for k := range order {
+		order[k] = k
 	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c[b*q+b], c[a*q+a]) })
 	directions = make([]float32, q*p)
 	for to, k := range order {
 		variances = append(variances, max(c[k*q+k], 0))

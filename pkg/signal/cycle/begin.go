@@ -67,7 +67,9 @@ func newTracks(m *Model, measures [][]float32) []*track {
 		for range (len(t.x) + m.Frames - 1) / m.Frames {
 			t.zero = append(t.zero, make([]float64, len(m.Inputs)))
 		}
-		ts = append(ts, t)
+		if len(t.x) > 0 {
+			ts = append(ts, t)
+		}
 	}
 	return ts
 }

@@ -184,6 +184,17 @@ func TestLearningRepeats(t *testing.T) {
 	}
 }
 
+// A recording of which no window is left teaches nothing.
+func TestLearningFromAnEmptyRecording(t *testing.T) {
+	blank, rng := cycle.New(dynamometer, samples), rand.New(rand.NewPCG(1, 2))
+	some := tracks(follower(blank), []tool{anyTool(rng, 4), anyTool(rng, 4)}, rng)
+	want := must(blank.Learn(some, 150))
+	got, err := blank.Learn(append(some, nil), 150)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: %+v, want %+v", err, got, want)
+	}
+}
+
 // A restart between any two windows changes nothing that follows.
 func TestMemoryRestores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
