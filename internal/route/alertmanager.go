@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -94,13 +95,12 @@ func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.of(e.message.Partition, e.Machine)
-	before := *s
 	if !s.apply(e) {
 		return nil
 	}
 	var alert postableAlert
 	switch {
-	case e.Type == advisoryType:
+	case e.Type == event.AdvisoryType:
 		alert = a.alert(advisoryName(e.Kind), e, e)
 		if e.State == "cleared" {
 			alert.EndsAt = a.now()
@@ -108,8 +108,8 @@ func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 	case e.calls():
 		alert = a.alert(alarmName, e, s.raised)
 	default:
-		why := before.raised
-		if why == nil {
+		why := s.raised
+		if why == nil || why.Incident != e.Incident { // it is about no alarm that fired
 			why = e
 		}
 		alert = a.alert(alarmName, e, why)
@@ -146,8 +146,12 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 	// An event that ends an alert has the labels of the one that began it, though it
 	// may be less severe, or of the next tool.
 	put(p.Labels, "severity", "warning")
-	if e.Type == advisoryType {
-		put(p.Labels, "subject", e.Subject)
+	if e.Type == event.AdvisoryType {
+		subject := e.Subject
+		if advisoryNames[e.Kind] == "" { // the end of one kind ends no other that has its name
+			subject = strings.TrimSuffix(e.topic(), "/")
+		}
+		put(p.Labels, "subject", subject)
 		if e.Kind == "drift" {
 			p.Labels["severity"] = "info"
 		}

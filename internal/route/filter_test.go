@@ -119,7 +119,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v", why, e)
 		}
 	}
-	if e := opened(t, good); e.ID != drill+"/00000000cafe0001/1/raised" || e.short() != "usk25" || e.word() != "alert" || !e.calls() {
+	if e := opened(t, good); e.ID != drill+"/00000000cafe0001/1/raised" || event.ShortName(e.Machine) != "usk25" || e.word() != "alert" || !e.calls() {
 		t.Errorf("%+v", e)
 	}
 }

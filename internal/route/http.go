@@ -2,6 +2,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -51,10 +52,7 @@ func dialTLS(ctx context.Context, files *credential.TLS, network, address string
 // found.
 func dialProbe(ctx context.Context, u *url.URL, files *credential.TLS) (string, error) {
 	secure := u.Scheme == "https"
-	port := u.Port()
-	if port == "" {
-		port = map[bool]string{false: "80", true: "443"}[secure]
-	}
+	port := cmp.Or(u.Port(), map[bool]string{false: "80", true: "443"}[secure])
 	addr := net.JoinHostPort(u.Hostname(), port)
 	if !secure {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)

@@ -2,7 +2,6 @@ package route
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -38,20 +37,15 @@ const (
 // wait returns how long to wait after so many failures in a row: twice as long
 // each time up to longWait, and at random up to half of that less, so that routes
 // do not retry at the same time. It is never less than the receiver asked for.
-func wait(failures int, asked time.Duration, rng *rand.Rand) time.Duration {
+func (r *Route) wait(failures int, asked time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	d := longWait
 	if n := failures - 1; n < 6 {
 		d = min(firstWait<<n, longWait)
 	}
-	d -= time.Duration(rng.Int64N(int64(d / 2)))
+	d -= time.Duration(r.rng.Int64N(int64(d / 2)))
 	return max(d, min(asked, askedWait))
-}
-
-// wait is wait by the route's own random numbers.
-func (r *Route) wait(failures int, asked time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return wait(failures, asked, r.rng)
 }
 
 // keptIDs is how many events a route remembers to have delivered.

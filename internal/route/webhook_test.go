@@ -326,3 +326,14 @@ func FuzzRetryAfter(f *testing.F) {
 		}
 	})
 }
+
+// A header that is no attribute of CloudEvents cannot be one of HTTP: the message is set aside, and no request is tried for ever.
+func TestAttributeNames(t *testing.T) {
+	for _, name := range []string{"ce_", "ce_two words", "ce_line\nbreak", "ce_Größe", "ce_x:y"} {
+		m := alert(drill, 1, event.Raised)
+		m.Headers = append(m.Headers, bus.Header{Key: name, Value: []byte("x")})
+		if _, err := open(m); err == nil || !strings.Contains(err.Error(), "not an event that Flank sent") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
