@@ -89,7 +89,7 @@ type postableAlert struct {
 func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 	if e.isTest() {
 		alert := a.alert("FlankTest", e, e)
-		alert.EndsAt = a.now().Add(time.Minute)
+		alert.EndsAt = a.now().Add(time.Minute).UTC()
 		return a.post(ctx, []postableAlert{alert})
 	}
 	a.mu.Lock()
@@ -103,7 +103,7 @@ func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 	case e.Type == event.AdvisoryType:
 		alert = a.alert(advisoryName(e.Kind), e, e)
 		if e.State == "cleared" {
-			alert.EndsAt = a.now()
+			alert.EndsAt = a.now().UTC()
 		}
 	case e.calls():
 		alert = a.alert(alarmName, e, s.raised)
@@ -113,7 +113,7 @@ func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 			why = e
 		}
 		alert = a.alert(alarmName, e, why)
-		alert.EndsAt = a.now()
+		alert.EndsAt = a.now().UTC()
 	}
 	return a.post(ctx, []postableAlert{alert})
 }
@@ -132,10 +132,8 @@ func advisoryName(kind string) string { return cmp.Or(advisoryNames[kind], "Advi
 
 // alert returns an alert about e, which why explains.
 func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
-	p := postableAlert{Labels: maps.Clone(a.cfg.Labels), Annotations: make(map[string]string)}
-	if p.Labels == nil {
-		p.Labels = make(map[string]string)
-	}
+	p := postableAlert{Labels: make(map[string]string), Annotations: make(map[string]string)}
+	maps.Copy(p.Labels, a.cfg.Labels)
 	put := func(m map[string]string, key, value string) {
 		if value != "" {
 			m[key] = strings.ToValidUTF8(value, "\uFFFD")
@@ -217,11 +215,6 @@ func (a *alertmanagerReceiver) again(ctx context.Context, partition int) error {
 }
 
 func (a *alertmanagerReceiver) post(ctx context.Context, alerts []postableAlert) error {
-	for i := range alerts {
-		if !alerts[i].EndsAt.IsZero() {
-			alerts[i].EndsAt = alerts[i].EndsAt.UTC()
-		}
-	}
 	body, err := json.Marshal(alerts)
 	if err != nil {
 		panic("route: alertmanager: " + err.Error())

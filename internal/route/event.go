@@ -20,7 +20,6 @@ type Event struct {
 	Machine string // its key
 	At      time.Time
 	Sent    time.Time // when Kafka got it
-	Body    []byte    // JSON, as it came
 
 	facts
 	message bus.Message
@@ -40,12 +39,10 @@ type facts struct {
 	Magazine bool   `json:"magazine"` // of a tool that is not in the spindle
 
 	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
 
 	Score float64 `json:"score"`
 	Model string  `json:"model"`
 	By    string  `json:"by"`
-	Note  string  `json:"note"`
 	Text  string  `json:"text"`
 
 	Wear *event.Wear `json:"wear"` // of the tool; nil if it is not known
@@ -68,7 +65,7 @@ var attribute = regexp.MustCompile(`^[a-z0-9]+$`)
 // open returns the event in a message. It returns an error if the message is not an
 // event. An unknown type is an event too: more types may come within v1.
 func open(m bus.Message) (*Event, error) {
-	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, Body: m.Value, message: m}
+	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, message: m}
 	if e.ID == "" || e.Type == "" {
 		return nil, errors.New("route: no headers ce_id and ce_type: not an event that Flank sent")
 	}

@@ -165,7 +165,7 @@ func TestMarked(t *testing.T) {
 // The test is an alert like any other, that says what it is.
 func TestTestEvent(t *testing.T) {
 	e := TestEvent(event.NewCommandID(), monday)
-	if err := schemas.Validate(schemas.Alert, e.Body); err != nil {
+	if err := schemas.Validate(schemas.Alert, e.message.Value); err != nil {
 		t.Error(err)
 	}
 	if !e.isTest() || !e.calls() || opened(t, alert(drill, 1, event.Raised)).isTest() {

@@ -113,10 +113,7 @@ func post(client *http.Client, req *http.Request, body []byte, secrets []string,
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%w: correct the token or the password; no restart is needed", err)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
-		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
-			return &later{err, after}
-		}
-		return err
+		return &later{err, retryAfter(res.Header.Get("Retry-After"), now)}
 	}
 	return &refusal{err}
 }

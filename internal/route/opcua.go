@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -216,7 +215,6 @@ func (q *opcuaReceiver) connect(ctx context.Context) error {
 		return err
 	}
 	if q.session, err = opcua.Dial(ctx, cfg); err != nil {
-		q.session = nil
 		return err
 	}
 	for _, m := range q.machinesAt { // the server may be another one now
@@ -580,7 +578,7 @@ func (q *opcuaReceiver) again(ctx context.Context, partition int) error {
 		switch due := q.now().Sub(m.written) >= rewriteEvery; {
 		case due:
 			err = q.show(ctx, m, s)
-		case m.values != nil && !m.handshake.settled():
+		case m.values != nil && m.handshake.phase != taken && m.handshake.phase != idle: // it waits for the PLC
 			err = q.step(ctx, m, s)
 		default:
 			continue
@@ -652,7 +650,7 @@ func (q *opcuaReceiver) probe(ctx context.Context) (string, error) {
 		machines, variables = machines+1, variables+len(m.variables)
 	}
 	if machines > 0 {
-		found += ", has " + strconv.Itoa(variables) + " variables of " + strconv.Itoa(machines) + " machines"
+		found += fmt.Sprintf(", has %d variables of %d machines", variables, machines)
 	}
 	return found, nil
 }

@@ -17,10 +17,10 @@ func refused(err error) bool {
 	return ok
 }
 
-// later is the error of a receiver that names the time after which to try again.
+// later is the error of a receiver that may name the time after which to try again.
 type later struct {
 	err   error
-	after time.Duration
+	after time.Duration // 0: none
 }
 
 func (l *later) Error() string { return l.err.Error() }
@@ -60,12 +60,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{known: make(map[string]bool), ring: make([]string, keptIDs)} }
 
-func (m *memory) has(id string) bool { return m.known[id] }
-
 func (m *memory) add(id string) {
-	if m.known[id] {
-		return
-	}
 	delete(m.known, m.ring[m.next])
 	m.known[id], m.ring[m.next] = true, id
 	m.next = (m.next + 1) % len(m.ring)

@@ -328,7 +328,7 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 		return nil
 	}
 	r.mu.Lock()
-	repeated := r.known.has(e.ID)
+	repeated := r.known.known[e.ID]
 	r.mu.Unlock()
 	if repeated {
 		r.count(func(s *stats) { s.repeated++ })

@@ -115,7 +115,7 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 			continue
 		}
 		if err != nil {
-			return answered("RCPT TO", err)
+			return fmt.Errorf("RCPT TO %s: %w: the other mailboxes of the route wait with it until it takes mail, or is removed from `to`", to.Address, err)
 		}
 		taken++
 	}

@@ -14,6 +14,8 @@ type standing struct {
 	last       *Event            // alert; nil if there was none
 	raised     *Event            // alert with the reason of the open alarm, or of the last one
 	advisories map[string]*Event // open ones, by kind and subject
+	retired    bool              // nothing came of the machine since it was retired
+	shownOn    int64             // number of the connection to an MQTT broker that has this state; 0 if none has
 }
 
 // apply adds an event to the state. It reports whether the state may have changed.
@@ -27,13 +29,15 @@ func (s *standing) apply(e *Event) bool {
 		if s.last = e; opens && e.stands() {
 			s.raised = e
 		}
+		s.retired, s.shownOn = e.State == string(event.Retired), 0
 		return true
 	case event.AdvisoryType:
 		if e.State == "cleared" {
 			delete(s.advisories, e.topic())
 		} else {
-			s.advisories[e.topic()] = e
+			s.advisories[e.topic()], s.retired = e, false
 		}
+		s.shownOn = 0
 		return true
 	}
 	return false

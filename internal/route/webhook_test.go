@@ -223,7 +223,7 @@ func TestWebhookTrouble(t *testing.T) {
 		t.Fatalf("%d requests, want one for each trouble and a good one\n%s", len(all), &b.log)
 	}
 	for i, r := range all {
-		if r.head.Get("Idempotency-Key") != e.ID || string(r.body) != string(e.Body) {
+		if r.head.Get("Idempotency-Key") != e.ID || string(r.body) != string(e.message.Value) {
 			t.Errorf("attempt %d: %v", i, r.head)
 		}
 	}
