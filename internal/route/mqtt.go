@@ -296,7 +296,7 @@ func (q *mqttReceiver) greet(life context.Context, m *autopaho.ConnectionManager
 	defer cancel()
 	if s := q.cfg.Sparkplug; s != nil {
 		_, err := m.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: s.topic("NCMD", ""), QoS: 1}}})
-		if err != nil {
+		if err != nil && life.Err() == nil { // else the connection ended
 			q.log.Warn().Str("event", "route_commands").Err(err).Msgf("hosts of Sparkplug cannot ask for births: grant the right to subscribe to %s", s.topic("NCMD", ""))
 		}
 	}
