@@ -187,11 +187,7 @@ func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 // themselves.
 func (q *mqttReceiver) connect() error {
 	q.once.Do(func() {
-		u, err := url.Parse(q.cfg.Broker)
-		if err != nil {
-			q.broken = err
-			return
-		}
+		u, _ := url.Parse(q.cfg.Broker) // it was checked
 		ctx, stop := context.WithCancel(context.Background())
 		q.stop = stop
 		q.manager, q.broken = autopaho.NewConnection(ctx, autopaho.ClientConfig{

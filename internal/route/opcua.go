@@ -270,6 +270,11 @@ func (q *opcuaReceiver) learn(ctx context.Context, m *plcMachine) error {
 	if m.values != nil {
 		return nil
 	}
+	for name, other := range q.machinesAt {
+		if first := m.variables[0].id; other.values != nil && other.variables[0].id == first {
+			return &refusal{fmt.Errorf("variable %s is written for %s already: give each of the two an entry of its own in `nodes`, by its whole path", plain.Short(first, 120), name)}
+		}
+	}
 	var all []*plcVariable
 	var ask []opcua.Attribute
 	for _, v := range m.variables {
@@ -550,7 +555,7 @@ func (q *opcuaReceiver) deliver(ctx context.Context, e *Event) error {
 		return err
 	}
 	err := q.show(ctx, m, s)
-	if refused(err) {
+	if refused(err) || s.retired {
 		m.written, m.values = q.now(), nil // again tries later, as someone may have corrected the server
 	}
 	return err
@@ -568,7 +573,7 @@ func (q *opcuaReceiver) again(ctx context.Context, partition int) error {
 	began := time.Now()
 	for _, s := range q.in(partition) {
 		m := q.at(s.machine)
-		if m == nil {
+		if m == nil || s.retired { // another machine may have its variables by now
 			continue
 		}
 		if time.Since(began) > longTurn {
