@@ -87,6 +87,7 @@ func (f Filter) compile() (c filter, err error) {
 		from, to, ok := strings.Cut(f.Hours, "-")
 		var err1, err2 error
 		c.from, err1 = ofDay(from)
+		c.from %= 24 * time.Hour
 		c.to, err2 = ofDay(to)
 		err = cmp.Or(err, wrong(!ok || errors.Join(err1, err2) != nil || c.from == c.to, "hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours))
 	}

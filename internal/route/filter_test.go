@@ -67,6 +67,9 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: passes is %v, %q", why, !tc.want, got)
 		}
 	}
+	if _, err := (Filter{Hours: "24:00-00:00", Zone: "UTC"}).compile(); err == nil { // one moment: no event would ever pass
+		t.Error("hours that never are pass")
+	}
 }
 
 // A route can be for each state and each kind of advisory that monitors publish.
