@@ -3,7 +3,6 @@ package event
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/config"
@@ -31,8 +30,6 @@ type Wanted struct {
 	Windows int       `json:"windows"` // at most so many are sent, the oldest first
 }
 
-var epochForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
 // Timed reports whether w names a range of time, not of seqs.
 func (w Wanted) Timed() bool { return !w.From.IsZero() || !w.To.IsZero() }
 
@@ -40,7 +37,7 @@ func (w Wanted) Timed() bool { return !w.From.IsZero() || !w.To.IsZero() }
 func (w Wanted) Check() error {
 	return cmp.Or(
 		config.Wrong(w.Windows < 1 || w.Windows > maxFetch, "windows: %d: ask for 1 to %d", w.Windows, maxFetch),
-		config.Wrong(w.Epoch != "" && !epochForm.MatchString(w.Epoch), "epoch %.32q: expected 16 hexadecimal digits", w.Epoch),
+		config.Wrong(w.Epoch != "" && !isEpoch(w.Epoch), "epoch %.32q: expected 16 hexadecimal digits", w.Epoch),
 		config.Wrong(w.Timed() && (w.First != 0 || w.Last != 0), "from, first_seq: name a range of time or one of seqs, not both"),
 		config.Wrong(w.From.IsZero() != w.To.IsZero(), "from, to: name both ends of the range of time"),
 		config.Wrong(w.Timed() && !w.From.Before(w.To), "from %s to %s: the range of time must end after it begins", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano)),

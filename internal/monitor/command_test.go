@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/fetch"
 )
 
 // What is on the commands topic, by whomever, is carried out once: a replay is
@@ -41,7 +42,7 @@ func TestCommands(t *testing.T) {
 	}
 	command := func(c event.Command) bus.Message {
 		c.ID, c.Machine, c.By, c.Issued = event.NewCommandID(), drill, "kim", time.Now()
-		msg, err := commandMessage(c)
+		msg, err := fetch.CommandMessage(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/fetch"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -37,7 +38,7 @@ func checkContract(t *testing.T, p *plant) {
 			}
 		}
 	}
-	command, err := commandMessage(event.Command{ID: "1", Machine: drill, Action: event.Unshelve, By: "kim", Issued: time.Unix(1e9, 0)})
+	command, err := fetch.CommandMessage(event.Command{ID: "1", Machine: drill, Action: event.Unshelve, By: "kim", Issued: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (r *machineRow) add(of *event.Result) {
 	if v := slices.Index(event.Verdicts, of.Verdict); v >= 0 {
 		r.verdicts[v]++
 	}
-	if of.Late {
+	if of.Late || of.Between() { // the tool is still in
 		return
 	}
 	if of.Tool != r.tool || of.ToolLife != "" && of.ToolLife != r.life {

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/event/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -113,16 +114,9 @@ func eventMessage(o machine.Output) bus.Message {
 // SendCommand puts a command on its topic, where the monitor that judges the
 // machine gets it. It reports one that no monitor would read.
 func SendCommand(ctx context.Context, out *bus.Producer, c event.Command) error {
-	m, err := commandMessage(c)
+	m, err := fetch.CommandMessage(c)
 	if err != nil {
 		return err
 	}
 	return out.Send(ctx, []bus.Message{m})
-}
-
-func commandMessage(c event.Command) (bus.Message, error) {
-	if err := c.Check(); err != nil {
-		return bus.Message{}, fmt.Errorf("command: %w", err)
-	}
-	return envelope.Event(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, event.JSON(c)), nil
 }

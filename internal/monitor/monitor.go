@@ -258,6 +258,3 @@ func (m *Monitor) onRetry(next func(error, time.Duration)) func(error, time.Dura
 		}
 	}
 }
-
-// lastTrouble returns when the broker did not answer, or answered again, last.
-func (m *Monitor) lastTrouble() time.Time { return m.ready.lastTrouble() }

@@ -144,7 +144,7 @@ func (s *partition) run(ctx context.Context) error {
 			actions = append(actions, s.owner.On(r, s.mon.now())...)
 		case <-tick.C:
 			s.showModels()
-			actions = s.owner.On(machine.Tick{Now: s.mon.now(), Trouble: s.mon.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, s.mon.now())
+			actions = s.owner.On(machine.Tick{Now: s.mon.now(), Trouble: s.mon.ready.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, s.mon.now())
 		case f := <-s.redeployed:
 			actions = s.owner.On(&f, s.mon.now())
 		case <-jobs.C:

@@ -149,6 +149,7 @@ func (r *readiness) trouble(err error, since time.Duration, now time.Time) {
 	}
 }
 
+// lastTrouble returns when the broker did not answer, or answered again, last.
 func (r *readiness) lastTrouble() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

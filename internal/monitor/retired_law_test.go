@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/fetch"
 )
 
 // A machine that was retired stays gone: the next monitor reads its former records and that they were deleted. A command
@@ -25,7 +26,7 @@ func TestRetiredMachineStaysGone(t *testing.T) {
 	send := func(c event.Command) {
 		t.Helper()
 		c.ID, c.Machine, c.By, c.Issued = event.NewCommandID(), drill, "kim", time.Now()
-		msg, err := commandMessage(c)
+		msg, err := fetch.CommandMessage(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,6 +164,9 @@ func TestMachineMetricsAreBounded(t *testing.T) {
 		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b", Wear: worn}}, true},
 		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2"}}, true},
 		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "a", Late: true}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Verdict: event.NotCutting}}, true}, // between windows of T2, which is in
+		{machine.Result{Result: &event.Result{Machine: "m000", Verdict: event.Unknown, Unknown: event.NoTool}}, true},
+		{machine.Alert{Alert: &event.Alert{Machine: "m000", Tool: "T2", State: event.ToolIsNew}}, false},
 	} {
 		table.judged(0, []machine.Output{step.output})
 		if got := strings.Contains(scrape(table.metrics()), `tcm_machine_wear_meters{machine="m000"} 0.00015`); got != step.known {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -88,32 +89,31 @@ type postableAlert struct {
 func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 	if e.isTest() {
 		alert := a.alert("FlankTest", e, e)
-		alert.EndsAt = a.now().Add(time.Minute)
+		alert.EndsAt = a.now().Add(time.Minute).UTC()
 		return a.post(ctx, []postableAlert{alert})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.of(e.message.Partition, e.Machine)
-	before := *s
 	if !s.apply(e) {
 		return nil
 	}
 	var alert postableAlert
 	switch {
-	case e.Type == advisoryType:
+	case e.Type == event.AdvisoryType:
 		alert = a.alert(advisoryName(e.Kind), e, e)
 		if e.State == "cleared" {
-			alert.EndsAt = a.now()
+			alert.EndsAt = a.now().UTC()
 		}
 	case e.calls():
 		alert = a.alert(alarmName, e, s.raised)
 	default:
-		why := before.raised
-		if why == nil {
+		why := s.raised
+		if why == nil || why.Incident != e.Incident { // it is about no alarm that fired
 			why = e
 		}
 		alert = a.alert(alarmName, e, why)
-		alert.EndsAt = a.now()
+		alert.EndsAt = a.now().UTC()
 	}
 	return a.post(ctx, []postableAlert{alert})
 }
@@ -132,10 +132,8 @@ func advisoryName(kind string) string { return cmp.Or(advisoryNames[kind], "Advi
 
 // alert returns an alert about e, which why explains.
 func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
-	p := postableAlert{Labels: maps.Clone(a.cfg.Labels), Annotations: make(map[string]string)}
-	if p.Labels == nil {
-		p.Labels = make(map[string]string)
-	}
+	p := postableAlert{Labels: make(map[string]string), Annotations: make(map[string]string)}
+	maps.Copy(p.Labels, a.cfg.Labels)
 	put := func(m map[string]string, key, value string) {
 		if value != "" {
 			m[key] = strings.ToValidUTF8(value, "\uFFFD")
@@ -146,8 +144,12 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 	// An event that ends an alert has the labels of the one that began it, though it
 	// may be less severe, or of the next tool.
 	put(p.Labels, "severity", "warning")
-	if e.Type == advisoryType {
-		put(p.Labels, "subject", e.Subject)
+	if e.Type == event.AdvisoryType {
+		subject := e.Subject
+		if advisoryNames[e.Kind] == "" { // the end of one kind ends no other that has its name
+			subject = strings.TrimSuffix(e.topic(), "/")
+		}
+		put(p.Labels, "subject", subject)
 		if e.Kind == "drift" {
 			p.Labels["severity"] = "info"
 		}
@@ -213,11 +215,6 @@ func (a *alertmanagerReceiver) again(ctx context.Context, partition int) error {
 }
 
 func (a *alertmanagerReceiver) post(ctx context.Context, alerts []postableAlert) error {
-	for i := range alerts {
-		if !alerts[i].EndsAt.IsZero() {
-			alerts[i].EndsAt = alerts[i].EndsAt.UTC()
-		}
-	}
 	body, err := json.Marshal(alerts)
 	if err != nil {
 		panic("route: alertmanager: " + err.Error())

@@ -263,6 +263,43 @@ func TestAlertmanagerItself(t *testing.T) {
 	}
 }
 
+// What ends an alert has the reason of the one that began it, also if Alertmanager takes it only at the second attempt.
+func TestAlertmanagerReasonAfterRetry(t *testing.T) {
+	b, last := alertmanager(t, 0)
+	to := b.to.(*alertmanagerReceiver)
+	cleared := opened(t, alert(drill, 2, event.Cleared))
+	if err := to.deliver(t.Context(), opened(t, alert(drill, 1, event.Raised))); err != nil {
+		t.Fatal(err)
+	}
+	away, stop := context.WithCancel(t.Context())
+	stop()
+	if err := to.deliver(away, cleared); err == nil {
+		t.Fatal("taken without a receiver")
+	}
+	if err := to.deliver(t.Context(), cleared); err != nil {
+		t.Fatal(err)
+	}
+	if got := last()[0]; got.Annotations["summary"] != "usk25 tool T07 hole H3_08: FAULTY since 02:13:35." || got.Annotations["news"] == "" {
+		t.Errorf("%v", got.Annotations)
+	}
+}
+
+// The end of an advisory ends no other one of the machine: no two have the same labels.
+func TestAdvisoryLabels(t *testing.T) {
+	b, last := alertmanager(t, 0)
+	seen := make(map[string]event.AdvisoryKind)
+	for i, kind := range append(event.AdvisoryKinds, "of a later release") {
+		if err := b.to.deliver(t.Context(), opened(t, advisory(drill, i, string(kind), "", event.Raised))); err != nil {
+			t.Fatal(err)
+		}
+		labels := fmt.Sprint(last()[0].Labels)
+		if other, ok := seen[labels]; ok {
+			t.Errorf("%s and %s fire as the same alert, %s", other, kind, labels)
+		}
+		seen[labels] = kind
+	}
+}
+
 // Advisories fire under names of their own. Only kinds that no one routes by share one.
 func TestAdvisoryNames(t *testing.T) {
 	for kind, want := range map[event.AdvisoryKind]string{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ type Event struct {
 	Machine string // its key
 	At      time.Time
 	Sent    time.Time // when Kafka got it
-	Body    []byte    // JSON, as it came
 
 	facts
 	message bus.Message
@@ -39,12 +39,10 @@ type facts struct {
 	Magazine bool   `json:"magazine"` // of a tool that is not in the spindle
 
 	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
 
 	Score float64 `json:"score"`
 	Model string  `json:"model"`
 	By    string  `json:"by"`
-	Note  string  `json:"note"`
 	Text  string  `json:"text"`
 
 	Wear *event.Wear `json:"wear"` // of the tool; nil if it is not known
@@ -61,19 +59,20 @@ type facts struct {
 	} `json:"evidence"`
 }
 
-// Types of events that receivers understand. They pass other types on as they are.
-const (
-	alertType    = event.AlertType
-	advisoryType = event.AdvisoryType
-	evidenceType = event.EvidenceType
-)
+// attribute is the form of the names of attributes of CloudEvents. Others may not be names of headers of HTTP.
+var attribute = regexp.MustCompile(`^[a-z0-9]+$`)
 
 // open returns the event in a message. It returns an error if the message is not an
 // event. An unknown type is an event too: more types may come within v1.
 func open(m bus.Message) (*Event, error) {
-	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, Body: m.Value, message: m}
+	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, message: m}
 	if e.ID == "" || e.Type == "" {
 		return nil, errors.New("route: no headers ce_id and ce_type: not an event that Flank sent")
+	}
+	for _, h := range m.Headers {
+		if name, ok := strings.CutPrefix(h.Key, "ce_"); ok && !attribute.MatchString(name) {
+			return nil, fmt.Errorf("route: header %.40q: not the name of an attribute: not an event that Flank sent", h.Key)
+		}
 	}
 	var err error
 	if e.At, err = time.Parse(time.RFC3339Nano, string(m.Header("ce_time"))); err != nil {
@@ -101,22 +100,19 @@ func Of(v any, id, typ, machine string, at time.Time) (*Event, error) {
 // the kind of an advisory. It is empty for a type that is not known.
 func (e *Event) word() string {
 	switch e.Type {
-	case alertType:
+	case event.AlertType:
 		return "alert"
-	case evidenceType:
+	case event.EvidenceType:
 		return "evidence"
-	case advisoryType:
+	case event.AdvisoryType:
 		return e.Kind
 	}
 	return ""
 }
 
-// short returns the last part of the machine's path.
-func (e *Event) short() string { return event.ShortName(e.Machine) }
-
 // link returns where the evidence is, if that is known.
 func (e *Event) link() string {
-	if e.Type == evidenceType {
+	if e.Type == event.EvidenceType {
 		return e.URL
 	}
 	return e.Evidence.URL
@@ -136,7 +132,7 @@ func TestEvent(nonce string, at time.Time) *Event {
 		Since: at, At: at, Epoch: strings.Repeat("0", 16), K: 1, N: 1, Model: "none",
 		Text: "TEST of a route by `monitor alerts test`: nothing is wrong with any machine.",
 	}
-	e, err := Of(a, a.ID, alertType, machine, at)
+	e, err := Of(a, a.ID, event.AlertType, machine, at)
 	if err != nil {
 		panic("route: TestEvent: " + err.Error())
 	}

@@ -87,6 +87,7 @@ func (f Filter) compile() (c filter, err error) {
 		from, to, ok := strings.Cut(f.Hours, "-")
 		var err1, err2 error
 		c.from, err1 = ofDay(from)
+		c.from %= 24 * time.Hour
 		c.to, err2 = ofDay(to)
 		err = cmp.Or(err, wrong(!ok || errors.Join(err1, err2) != nil || c.from == c.to, "hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours))
 	}
@@ -107,7 +108,7 @@ func (f *filter) stops(e *Event) string {
 	if f.Severity == "warning" && e.Severity == "info" {
 		return "its severity is info, `severity` wants warning"
 	}
-	if w := e.word(); len(f.Kinds) > 0 && !slices.Contains(f.Kinds, w) && !(e.Type == advisoryType && slices.Contains(f.Kinds, "advisory")) {
+	if w := e.word(); len(f.Kinds) > 0 && !slices.Contains(f.Kinds, w) && !(e.Type == event.AdvisoryType && slices.Contains(f.Kinds, "advisory")) {
 		return fmt.Sprintf("it is of kind %q, `kinds` are %q", w, f.Kinds)
 	}
 	if len(f.States) > 0 && e.State != "" && !slices.Contains(f.States, e.State) {
@@ -125,7 +126,7 @@ func (f *filter) stops(e *Event) string {
 func matches(pattern string, e *Event) bool {
 	name := e.Machine
 	if !strings.Contains(pattern, "/") {
-		name = e.short()
+		name = event.ShortName(e.Machine)
 	}
 	ok, _ := path.Match(pattern, name) // it was checked
 	return ok

@@ -67,6 +67,9 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: passes is %v, %q", why, !tc.want, got)
 		}
 	}
+	if _, err := (Filter{Hours: "24:00-00:00", Zone: "UTC"}).compile(); err == nil { // one moment: no event would ever pass
+		t.Error("hours that never are pass")
+	}
 }
 
 // A route can be for each state and each kind of advisory that monitors publish.
@@ -119,7 +122,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v", why, e)
 		}
 	}
-	if e := opened(t, good); e.ID != drill+"/00000000cafe0001/1/raised" || e.short() != "usk25" || e.word() != "alert" || !e.calls() {
+	if e := opened(t, good); e.ID != drill+"/00000000cafe0001/1/raised" || event.ShortName(e.Machine) != "usk25" || e.word() != "alert" || !e.calls() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -165,7 +168,7 @@ func TestMarked(t *testing.T) {
 // The test is an alert like any other, that says what it is.
 func TestTestEvent(t *testing.T) {
 	e := TestEvent(event.NewCommandID(), monday)
-	if err := schemas.Validate(schemas.Alert, e.Body); err != nil {
+	if err := schemas.Validate(schemas.Alert, e.message.Value); err != nil {
 		t.Error(err)
 	}
 	if !e.isTest() || !e.calls() || opened(t, alert(drill, 1, event.Raised)).isTest() {

@@ -60,9 +60,6 @@ const (
 	requestMissed // the time is over
 )
 
-// settled reports whether the handshake waits for nothing.
-func (h *handshake) settled() bool { return h.phase == taken || h.phase == idle }
-
 // next takes the incident of the alarm that is open, or an empty text, and what the variables
 // hold. It returns what to write. A request that was not taken within timeout is made again
 // after pause of the number of failures.

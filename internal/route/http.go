@@ -2,6 +2,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -51,10 +52,7 @@ func dialTLS(ctx context.Context, files *credential.TLS, network, address string
 // found.
 func dialProbe(ctx context.Context, u *url.URL, files *credential.TLS) (string, error) {
 	secure := u.Scheme == "https"
-	port := u.Port()
-	if port == "" {
-		port = map[bool]string{false: "80", true: "443"}[secure]
-	}
+	port := cmp.Or(u.Port(), map[bool]string{false: "80", true: "443"}[secure])
 	addr := net.JoinHostPort(u.Hostname(), port)
 	if !secure {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -115,10 +113,7 @@ func post(client *http.Client, req *http.Request, body []byte, secrets []string,
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%w: correct the token or the password; no restart is needed", err)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
-		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
-			return &later{err, after}
-		}
-		return err
+		return &later{err, retryAfter(res.Header.Get("Retry-After"), now)}
 	}
 	return &refusal{err}
 }

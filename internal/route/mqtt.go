@@ -187,11 +187,7 @@ func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 // themselves.
 func (q *mqttReceiver) connect() error {
 	q.once.Do(func() {
-		u, err := url.Parse(q.cfg.Broker)
-		if err != nil {
-			q.broken = err
-			return
-		}
+		u, _ := url.Parse(q.cfg.Broker) // it was checked
 		ctx, stop := context.WithCancel(context.Background())
 		q.stop = stop
 		q.manager, q.broken = autopaho.NewConnection(ctx, autopaho.ClientConfig{
@@ -296,9 +292,8 @@ func (q *mqttReceiver) greet(life context.Context, m *autopaho.ConnectionManager
 	defer cancel()
 	if s := q.cfg.Sparkplug; s != nil {
 		_, err := m.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: s.topic("NCMD", ""), QoS: 1}}})
-		if err != nil {
-			err = fmt.Errorf("the broker refuses %s: %w", s.topic("NCMD", ""), err)
-			q.trouble.Store(&err)
+		if err != nil && life.Err() == nil { // else the connection ended
+			q.log.Warn().Str("event", "route_commands").Err(err).Msgf("hosts of Sparkplug cannot ask for births: grant the right to subscribe to %s", s.topic("NCMD", ""))
 		}
 	}
 	q.mu.Lock()
@@ -371,14 +366,27 @@ func (q *mqttReceiver) showAll(ctx context.Context, m *autopaho.ConnectionManage
 
 // show shows the state of one machine; typ is the message type of Sparkplug.
 func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, typ string, s *standing) error {
-	if q.cfg.Sparkplug != nil {
+	connection := q.downs.Load() + 1
+	switch {
+	case q.cfg.Sparkplug != nil && !s.retired:
 		return q.sparkplug(ctx, m, typ, s.machine, spbDevice(s))
+	case q.cfg.Sparkplug != nil && typ == "DDATA": // it was born
+		return q.sparkplug(ctx, m, "DDEATH", s.machine, nil)
+	case q.cfg.Sparkplug != nil, s.shownOn == connection: // by an attempt that did not come to all machines
+		return nil
 	}
-	return q.publish(ctx, m, q.topic(s.machine), q.state(s), true)
+	err := q.publish(ctx, m, q.topic(s.machine), q.state(s), true)
+	if err == nil {
+		s.shownOn = connection
+	}
+	return err
 }
 
-// state returns what is published of a machine now.
-func (q *mqttReceiver) state(s *standing) publishedState {
+// state returns what is published of a machine now, nil of one that was retired: no one watches it.
+func (q *mqttReceiver) state(s *standing) any {
+	if s.retired {
+		return nil
+	}
 	m := machineState(s)
 	m.Monitor, m.Sent = q.id, q.now().UTC()
 	return m
@@ -396,14 +404,18 @@ func (q *mqttReceiver) topic(machine string) string {
 	return q.cfg.Prefix + "/" + strings.Join(parts, "/") + "/alarm"
 }
 
-// publish waits for the broker's answer, which does not come on a later connection.
+// publish waits for the broker's answer, which does not come on a later connection. Without v it takes back what is retained.
 func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManager, topic string, v any, retain bool) error {
+	var payload []byte
+	if v != nil {
+		payload = event.JSON(v)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	life := *q.life.Load()
 	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
 	res, err := m.Publish(ctx, &paho.Publish{
-		Topic: topic, QoS: 1, Retain: retain, Payload: event.JSON(v), Properties: &paho.PublishProperties{ContentType: "application/json"},
+		Topic: topic, QoS: 1, Retain: retain, Payload: payload, Properties: &paho.PublishProperties{ContentType: "application/json"},
 	})
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -458,8 +470,9 @@ func (q *mqttReceiver) deliver(ctx context.Context, e *Event) error {
 	if e.isTest() {
 		return q.deliverTest(ctx, e)
 	}
-	had := q.machines[e.Machine] != nil
-	s := q.of(e.message.Partition, e.Machine)
+	s := q.machines[e.Machine]
+	born := s != nil && !s.retired
+	s = q.of(e.message.Partition, e.Machine)
 	if !s.apply(e) {
 		return nil
 	}
@@ -467,7 +480,7 @@ func (q *mqttReceiver) deliver(ctx context.Context, e *Event) error {
 		return q.showAll(ctx, q.manager) // with s
 	}
 	typ := "DDATA"
-	if !had {
+	if !born {
 		typ = "DBIRTH"
 	}
 	err := q.show(ctx, q.manager, typ, s)
@@ -538,7 +551,7 @@ func (q *mqttReceiver) drop(partition int) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		for _, s := range q.in(partition) {
-			if q.sparkplug(ctx, q.manager, "DDEATH", s.machine, nil) != nil {
+			if !s.retired && q.sparkplug(ctx, q.manager, "DDEATH", s.machine, nil) != nil {
 				q.shown = -1
 				break
 			}

@@ -278,6 +278,117 @@ func TestMonitorStatusRefused(t *testing.T) {
 	}
 }
 
+// The log says that hosts of Sparkplug cannot ask for births. Alerts go on.
+func TestSparkplugCommandsRefused(t *testing.T) {
+	t.Parallel()
+	var refuse atomic.Bool
+	refuse.Store(true)
+	s := mqtttest.Start(t, mqtttest.Options{Refuse: &refuse})
+	var log logtest.Buffer
+	_, to := mqttRoute(t, s, func(m *mqttConfig) { m.Sparkplug = new(sparkplugConfig) })
+	if to.log = zerolog.New(&log); to.ready(within(t)) != nil {
+		t.Fatal("no connection")
+	}
+	await.Until(t, "the log says it", func() bool { return strings.Contains(log.String(), "route_commands") })
+}
+
+// A broker that is so far away that one attempt does not show all machines is shown them in several: each goes on where the one
+// before ended.
+func TestMQTTShowsOn(t *testing.T) {
+	t.Parallel()
+	var left atomic.Int64
+	var out atomic.Pointer[context.CancelFunc]
+	s := mqtttest.Start(t, mqtttest.Options{Mute: func(topic string) bool {
+		if !strings.HasSuffix(topic, "/alarm") || left.Add(-1) >= 0 {
+			return false
+		}
+		(*out.Load())() // the time of the attempt is over
+		return true
+	}})
+	online, shown := listen(t, s, "flank/_monitor/#"), listen(t, s, "flank/acme/#")
+	_, to := mqttRoute(t, s)
+	if err := to.ready(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "it is online", func() bool { return len(online.all()) > 0 })
+	var all []*Event
+	for n := range 5 {
+		all = append(all, opened(t, alert(drill+fmt.Sprint(n), 1, event.Raised)))
+	}
+	attempt := func(f func(context.Context) error) error {
+		ctx, cancel := context.WithCancel(within(t))
+		defer cancel()
+		out.Store(&cancel)
+		left.Store(2)
+		return f(ctx)
+	}
+	again := func(ctx context.Context) error { return to.again(ctx, 0) }
+	to.take(0, all)
+	for n, complete := range []bool{false, false, true} {
+		if err := attempt(again); (err == nil) != complete {
+			t.Fatalf("attempt %d: %v", n, err)
+		}
+	}
+	if err := attempt(func(ctx context.Context) error { return to.deliver(ctx, opened(t, alert(drill+"3", 2, event.Cleared))) }); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "all is there, and each once", func() bool { return len(shown.all()) == 6 })
+	if last := shown.all()[5]; last.topic != "flank/"+drill+"3/alarm" || !strings.Contains(string(last.payload), `"alarm":"normal"`) {
+		t.Errorf("%s: %s", last.topic, last.payload)
+	}
+}
+
+// Nothing is retained of a machine that was retired, and its device dies: an HMI would show for ever that all is well with a
+// machine that no one watches. It begins again with its next alarm or advisory.
+func TestMQTTRetired(t *testing.T) {
+	t.Parallel()
+	retired := alert(drill, 3, event.Retired, func(a *event.Alert) { a.Alarm, a.Incident = "normal", "" })
+	s := mqtttest.Start(t, mqtttest.Options{})
+	_, to := mqttRoute(t, s)
+	deliver := func(m bus.Message) {
+		t.Helper()
+		if err := to.deliver(within(t), opened(t, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	retained := func() (is bool) {
+		e := listen(t, s, "flank/#")
+		await.Until(t, "the life sign is retained", func() bool {
+			return slices.ContainsFunc(e.all(), func(h heard) bool { return strings.HasSuffix(h.topic, "/status") })
+		})
+		return slices.ContainsFunc(e.all(), func(h heard) bool { return strings.HasSuffix(h.topic, "/alarm") && len(h.payload) > 0 })
+	}
+	for n, step := range []struct {
+		m    bus.Message
+		want bool
+	}{
+		{alert(drill, 1, event.Raised), true}, {retired, false}, {advisory(drill, 2, "sensor", "ch07", event.Cleared), false},
+		{advisory(drill, 4, "windows_refused", "", event.Raised), true}, {retired, false}, {alert(drill, 5, event.Raised), true},
+	} {
+		if deliver(step.m); retained() != step.want {
+			t.Errorf("step %d: retained %v", n, !step.want)
+		}
+	}
+
+	device := mqtttest.Start(t, mqtttest.Options{})
+	e := listen(t, device, "spBv1.0/#")
+	_, to = mqttRoute(t, device, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })
+	deliver(alert(drill, 1, event.Raised))
+	deliver(retired)
+	await.Until(t, "it takes commands", func() bool { return device.Subscribers("spBv1.0/acme/NCMD/hall1") > 0 })
+	device.Publish(t, "spBv1.0/acme/NCMD/hall1", spbPayload(monday, -1, []spbMetric{{spbRebirth, true}}), false)
+	await.Until(t, "the node is born again", func() bool { return len(e.all()) >= 5 })
+	deliver(alert(drill, 4, event.Raised))
+	await.Until(t, "the device is born again", func() bool { return len(e.all()) >= 6 })
+	var types []string
+	for _, topic := range e.topics() {
+		types = append(types, strings.Split(topic, "/")[2])
+	}
+	if got := strings.Join(types, " "); got != "NBIRTH DBIRTH DDEATH NCMD NBIRTH DBIRTH" {
+		t.Error(got)
+	}
+}
+
 // The state of a machine fits the schema after any events.
 func TestMachineStateIsValid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

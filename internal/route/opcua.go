@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -216,7 +215,6 @@ func (q *opcuaReceiver) connect(ctx context.Context) error {
 		return err
 	}
 	if q.session, err = opcua.Dial(ctx, cfg); err != nil {
-		q.session = nil
 		return err
 	}
 	for _, m := range q.machinesAt { // the server may be another one now
@@ -271,6 +269,11 @@ func statusError(v variable, s ua.StatusCode) error {
 func (q *opcuaReceiver) learn(ctx context.Context, m *plcMachine) error {
 	if m.values != nil {
 		return nil
+	}
+	for name, other := range q.machinesAt {
+		if first := m.variables[0].id; other.values != nil && other.variables[0].id == first {
+			return &refusal{fmt.Errorf("variable %s is written for %s already: give each of the two an entry of its own in `nodes`, by its whole path", plain.Short(first, 120), name)}
+		}
 	}
 	var all []*plcVariable
 	var ask []opcua.Attribute
@@ -552,7 +555,7 @@ func (q *opcuaReceiver) deliver(ctx context.Context, e *Event) error {
 		return err
 	}
 	err := q.show(ctx, m, s)
-	if refused(err) {
+	if refused(err) || s.retired {
 		m.written, m.values = q.now(), nil // again tries later, as someone may have corrected the server
 	}
 	return err
@@ -570,7 +573,7 @@ func (q *opcuaReceiver) again(ctx context.Context, partition int) error {
 	began := time.Now()
 	for _, s := range q.in(partition) {
 		m := q.at(s.machine)
-		if m == nil {
+		if m == nil || s.retired { // another machine may have its variables by now
 			continue
 		}
 		if time.Since(began) > longTurn {
@@ -580,7 +583,7 @@ func (q *opcuaReceiver) again(ctx context.Context, partition int) error {
 		switch due := q.now().Sub(m.written) >= rewriteEvery; {
 		case due:
 			err = q.show(ctx, m, s)
-		case m.values != nil && !m.handshake.settled():
+		case m.values != nil && m.handshake.phase != taken && m.handshake.phase != idle: // it waits for the PLC
 			err = q.step(ctx, m, s)
 		default:
 			continue
@@ -652,7 +655,7 @@ func (q *opcuaReceiver) probe(ctx context.Context) (string, error) {
 		machines, variables = machines+1, variables+len(m.variables)
 	}
 	if machines > 0 {
-		found += ", has " + strconv.Itoa(variables) + " variables of " + strconv.Itoa(machines) + " machines"
+		found += fmt.Sprintf(", has %d variables of %d machines", variables, machines)
 	}
 	return found, nil
 }

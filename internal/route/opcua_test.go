@@ -258,6 +258,34 @@ func TestOPCUARefused(t *testing.T) {
 	}
 }
 
+// Of two machines whose last parts are the same, and for which one entry names the same variables, the second one is set aside:
+// it would take the alarm of the first one back. What the variables showed of a machine that was retired they may show of another.
+func TestOPCUAOneName(t *testing.T) {
+	s := opcuatest.Start(t, "", plcVariables())
+	b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
+	const other = "acme/spore/bay2/line2/usk25"
+	normal := func(a *event.Alert) { a.Alarm, a.Incident = "normal", "" }
+	p, dead := newTape(alert(drill, 1, event.Raised), alert(other, 1, event.Cleared, normal)), &drawer{}
+	for _, m := range p.msgs {
+		if err := b.Route.take(t.Context(), p, dead, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(dead.letters) != 1 || !strings.Contains(b.log.String(), "is written for "+drill+" already") {
+		t.Errorf("%d dead letters: %s", len(dead.letters), &b.log)
+	}
+	b.after(t, rewriteEvery)
+	want(t, s, "usk25", map[string]any{"alarm": "raised"})
+	for n, m := range []bus.Message{alert(drill, 2, event.Retired, normal), alert(other, 2, event.Raised)} {
+		if err := to.deliver(within(t), opened(t, m)); err != nil {
+			t.Fatal(err)
+		}
+		want(t, s, "usk25", map[string]any{"alarm": []string{"normal", "raised"}[n]})
+	}
+	b.after(t, rewriteEvery)
+	want(t, s, "usk25", map[string]any{"alarm": "raised"})
+}
+
 // A test of the route writes nothing.
 func TestOPCUATestWritesNothing(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())

@@ -2,7 +2,6 @@ package route
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -18,10 +17,10 @@ func refused(err error) bool {
 	return ok
 }
 
-// later is the error of a receiver that names the time after which to try again.
+// later is the error of a receiver that may name the time after which to try again.
 type later struct {
 	err   error
-	after time.Duration
+	after time.Duration // 0: none
 }
 
 func (l *later) Error() string { return l.err.Error() }
@@ -38,20 +37,15 @@ const (
 // wait returns how long to wait after so many failures in a row: twice as long
 // each time up to longWait, and at random up to half of that less, so that routes
 // do not retry at the same time. It is never less than the receiver asked for.
-func wait(failures int, asked time.Duration, rng *rand.Rand) time.Duration {
+func (r *Route) wait(failures int, asked time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	d := longWait
 	if n := failures - 1; n < 6 {
 		d = min(firstWait<<n, longWait)
 	}
-	d -= time.Duration(rng.Int64N(int64(d / 2)))
+	d -= time.Duration(r.rng.Int64N(int64(d / 2)))
 	return max(d, min(asked, askedWait))
-}
-
-// wait is wait by the route's own random numbers.
-func (r *Route) wait(failures int, asked time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return wait(failures, asked, r.rng)
 }
 
 // keptIDs is how many events a route remembers to have delivered.
@@ -66,12 +60,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{known: make(map[string]bool), ring: make([]string, keptIDs)} }
 
-func (m *memory) has(id string) bool { return m.known[id] }
-
 func (m *memory) add(id string) {
-	if m.known[id] {
-		return
-	}
 	delete(m.known, m.ring[m.next])
 	m.known[id], m.ring[m.next] = true, id
 	m.next = (m.next + 1) % len(m.ring)

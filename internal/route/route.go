@@ -142,10 +142,8 @@ func New(cfg Config, opt Options) (*Route, error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -330,7 +328,7 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 		return nil
 	}
 	r.mu.Lock()
-	repeated := r.known.has(e.ID)
+	repeated := r.known.known[e.ID]
 	r.mu.Unlock()
 	if repeated {
 		r.count(func(s *stats) { s.repeated++ })
@@ -386,7 +384,16 @@ func (r *Route) until(ctx context.Context, f func(context.Context) error, failed
 // setAside keeps a message that no retry brings to the receiver.
 func (r *Route) setAside(ctx context.Context, dead sink, m bus.Message, cause error) error {
 	reason := fmt.Sprintf("route %s: %v", r.name, cause)
-	if err := dead.Send(ctx, []bus.Message{bus.DeadLetter(m, reason, r.now())}); err != nil {
+	letter := bus.DeadLetter(m, reason, r.now())
+	if m.Damage != nil {
+		letter = bus.BareLetter(m, -1, reason, r.now())
+	}
+	err := dead.Send(ctx, []bus.Message{letter})
+	if errors.Is(err, bus.ErrTooLarge) {
+		reason += " (and it is too large for this topic: look for it where it lay)"
+		err = dead.Send(ctx, []bus.Message{bus.BareLetter(m, len(m.Value), reason, r.now())})
+	}
+	if err != nil {
 		return fmt.Errorf("route: dead letter: %w", err)
 	}
 	r.log.Error().Str("event", "route_refused").Int("partition", m.Partition).Int64("offset", m.Offset).Str("id", string(m.Header("ce_id"))).

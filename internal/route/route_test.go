@@ -68,7 +68,7 @@ func advisory(machine string, n int, kind, subject string, state event.AlertStat
 	return message(map[string]any{
 		"id": id, "group": "tcm-monitor", "machine": machine, "tool": "T07", "kind": kind, "subject": subject, "state": state, "status": status, "severity": severity,
 		"since": monday, "at": at, "epoch": "00000000cafe0001", "seq": n, "model": "m", "text": "SENSOR " + subject + " " + status + ".",
-	}, id, advisoryType, machine, at)
+	}, id, event.AdvisoryType, machine, at)
 }
 
 func message(v any, id, typ, machine string, at time.Time) bus.Message {
@@ -256,8 +256,9 @@ func TestWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, n := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 1<<20).Draw(t, "failures")
 		asked := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "asked"))
-		d := wait(n, asked, rand.New(rand.NewPCG(seed, 0)))
-		if again := wait(n, asked, rand.New(rand.NewPCG(seed, 0))); again != d {
+		seeded := func() *Route { return &Route{rng: rand.New(rand.NewPCG(seed, 0))} }
+		d := seeded().wait(n, asked)
+		if again := seeded().wait(n, asked); again != d {
 			t.Errorf("%v and %v from one seed", d, again)
 		}
 		base := longWait
@@ -546,5 +547,41 @@ func TestRefusedOnKafka(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// narrow is a topic of dead letters that takes messages up to a size.
+type narrow struct {
+	drawer
+	most int
+}
+
+func (n *narrow) Send(ctx context.Context, msgs []bus.Message) error {
+	if msgs[0].Size() > n.most {
+		return fmt.Errorf("bus: %w", bus.ErrTooLarge)
+	}
+	return n.drawer.Send(ctx, msgs)
+}
+
+// A message that is too large for the topic of dead letters, or damaged, holds up no alert behind it. Its letter does not
+// claim to be whole: it would be sent again without its body.
+func TestSetAsideBare(t *testing.T) {
+	large := alert(drill, 1, event.Raised)
+	large.Value = []byte(strings.Repeat("no JSON ", 500))
+	box := &mailbox{}
+	b := newBench(t, Config{}, box)
+	p := newTape(large, bus.Message{Topic: bus.TopicAlerts, Damage: errors.New("torn")}, alert(drill, 2, event.Cleared))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	p.dry = stop
+	dead := &narrow{most: 3000}
+	if err := b.serve(ctx, p, dead); !errors.Is(err, context.Canceled) || len(box.ids) != 1 || len(dead.letters) != 2 {
+		t.Fatalf("%v; delivered %v, %d letters", err, box.ids, len(dead.letters))
+	}
+	for i, want := range []string{"too large", "torn"} {
+		l, err := bus.OpenLetter(dead.letters[i])
+		if err != nil || l.Whole() == nil || l.Message.Offset != int64(i) || !strings.Contains(l.Reason, want) {
+			t.Errorf("%+v, %v: whole %v", l, err, l.Whole() == nil)
+		}
 	}
 }

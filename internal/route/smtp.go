@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -114,7 +115,7 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 			continue
 		}
 		if err != nil {
-			return answered("RCPT TO", err)
+			return fmt.Errorf("RCPT TO %s: %w: the other mailboxes of the route wait with it until it takes mail, or is removed from `to`", to.Address, err)
 		}
 		taken++
 	}
@@ -316,7 +317,7 @@ func thread(e *Event) string {
 	switch {
 	case e.Incident != "":
 		return e.Machine + " " + e.Incident
-	case e.Type == advisoryType:
+	case e.Type == event.AdvisoryType:
 		return fmt.Sprintf("%s %s %d", e.Machine, e.topic(), e.Since.UnixNano())
 	}
 	return ""
@@ -324,7 +325,7 @@ func thread(e *Event) string {
 
 // subject is the same for all mails of a thread.
 func subject(e *Event) string {
-	name := e.short()
+	name := event.ShortName(e.Machine)
 	if e.Tool != "" {
 		name += " tool " + e.Tool
 	}
@@ -333,8 +334,8 @@ func subject(e *Event) string {
 		return "TEST of a route"
 	case e.Incident != "":
 		return name + ": alarm " + e.Incident
-	case e.Type == advisoryType:
-		return strings.TrimSuffix(e.short()+": "+e.Kind+" "+e.Subject, " ")
+	case e.Type == event.AdvisoryType:
+		return strings.TrimSuffix(event.ShortName(e.Machine)+": "+e.Kind+" "+e.Subject, " ")
 	}
 	return name + ": " + e.State
 }
@@ -358,7 +359,8 @@ func mailText(e *Event) string {
 		row("since", signal.FormatTime(e.Since, time.RFC3339))
 	}
 	row("at", signal.FormatTime(e.At, time.RFC3339))
-	if e.marks() {
+	marks := event.AlertState(e.State).Marks()
+	if marks {
 		rowOf("alarm", e.Incident) // the event has the state of another alarm
 	} else {
 		rowOf("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
@@ -367,7 +369,7 @@ func mailText(e *Event) string {
 	rowOf("model", e.Model)
 	row("evidence", plain.Link(e.link()))
 	rowOf("id", e.ID)
-	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" && !e.marks() {
+	if e.calls() && e.Type == event.AlertType && e.Incident != "" && e.Alarm != "acknowledged" && !marks {
 		fmt.Fprintf(&b, "\nTo acknowledge the alarm:\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", plain.Mail(e.Incident))
 	}
 	return b.String()

@@ -247,7 +247,7 @@ func TestMailRefused(t *testing.T) {
 	}{
 		"one mailbox of two":  {map[string]error{"kim@plant.example": no}, nil, "taken"},
 		"both mailboxes":      {map[string]error{"kim@plant.example": no, "shift@plant.example": no}, nil, "refused"},
-		"a mailbox, for now":  {map[string]error{"kim@plant.example": busy}, nil, "RCPT TO: "},
+		"a mailbox, for now":  {map[string]error{"kim@plant.example": busy}, nil, "RCPT TO kim@plant.example: "},
 		"the sender":          {map[string]error{"mail": no}, nil, "refused"},
 		"the mail":            {map[string]error{"data": no}, nil, "refused"},
 		"the connection":      {map[string]error{"connect": no}, nil, "no such user"},

@@ -12,30 +12,32 @@ import (
 type standing struct {
 	machine    string
 	last       *Event            // alert; nil if there was none
-	raised     *Event            // alert with the reason, while an alarm is open
+	raised     *Event            // alert with the reason of the open alarm, or of the last one
 	advisories map[string]*Event // open ones, by kind and subject
+	retired    bool              // nothing came of the machine since it was retired
+	shownOn    int64             // number of the connection to an MQTT broker that has this state; 0 if none has
 }
 
 // apply adds an event to the state. It reports whether the state may have changed.
 func (s *standing) apply(e *Event) bool {
 	switch e.Type {
-	case alertType:
+	case event.AlertType:
 		if (&event.Alert{State: event.AlertState(e.State), Magazine: e.Magazine}).Aside() {
 			return false
 		}
-		s.last = e
-		if !e.stands() {
-			s.raised = nil
-		} else if s.raised == nil || e.State == "raised" || e.State == "reactivated" {
+		opens := s.last == nil || !s.last.stands() || e.State == "raised" || e.State == "reactivated"
+		if s.last = e; opens && e.stands() {
 			s.raised = e
 		}
+		s.retired, s.shownOn = e.State == string(event.Retired), 0
 		return true
-	case advisoryType:
+	case event.AdvisoryType:
 		if e.State == "cleared" {
 			delete(s.advisories, e.topic())
 		} else {
-			s.advisories[e.topic()] = e
+			s.advisories[e.topic()], s.retired = e, false
 		}
+		s.shownOn = 0
 		return true
 	}
 	return false
@@ -54,9 +56,6 @@ func (e *Event) stands() bool {
 	}
 	return true
 }
-
-// marks reports whether an alert only marks an alarm, which may be closed.
-func (e *Event) marks() bool { return event.AlertState(e.State).Marks() }
 
 // calls reports whether an alert calls people: its alarm is open and not masked. An
 // acknowledged alarm is open.

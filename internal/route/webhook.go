@@ -174,10 +174,10 @@ func (w *webhookReceiver) encode(head http.Header, e *Event) []byte {
 				head.Set("Ce-"+name, headerValue(string(h.Value)))
 			}
 		}
-		return e.Body
+		return e.message.Value
 	}
 	head.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
-	whole := map[string]any{"datacontenttype": "application/json", "data": json.RawMessage(e.Body)}
+	whole := map[string]any{"datacontenttype": "application/json", "data": json.RawMessage(e.message.Value)}
 	for _, h := range e.message.Headers {
 		if name, ok := strings.CutPrefix(h.Key, "ce_"); ok {
 			whole[name] = string(h.Value)

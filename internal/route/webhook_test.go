@@ -223,7 +223,7 @@ func TestWebhookTrouble(t *testing.T) {
 		t.Fatalf("%d requests, want one for each trouble and a good one\n%s", len(all), &b.log)
 	}
 	for i, r := range all {
-		if r.head.Get("Idempotency-Key") != e.ID || string(r.body) != string(e.Body) {
+		if r.head.Get("Idempotency-Key") != e.ID || string(r.body) != string(e.message.Value) {
 			t.Errorf("attempt %d: %v", i, r.head)
 		}
 	}
@@ -325,4 +325,15 @@ func FuzzRetryAfter(f *testing.F) {
 			t.Fatalf("%q: %v", text, d)
 		}
 	})
+}
+
+// A header that is no attribute of CloudEvents cannot be one of HTTP: the message is set aside, and no request is tried for ever.
+func TestAttributeNames(t *testing.T) {
+	for _, name := range []string{"ce_", "ce_two words", "ce_line\nbreak", "ce_Größe", "ce_x:y"} {
+		m := alert(drill, 1, event.Raised)
+		m.Headers = append(m.Headers, bus.Header{Key: name, Value: []byte("x")})
+		if _, err := open(m); err == nil || !strings.Contains(err.Error(), "not an event that Flank sent") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
 }

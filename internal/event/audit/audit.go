@@ -142,12 +142,7 @@ func logRecord(log zerolog.Logger, a event.Audit) {
 	if a.More > 0 {
 		ev = ev.Uint64("more", a.More)
 	}
-	ev.Msg(text(a))
-}
-
-// text says a record in one line.
-func text(a event.Audit) string {
-	return fmt.Sprintf("%s by %s: %s", a.Action, cmp.Or(a.Actor.Name, "someone"), a.Outcome)
+	ev.Msgf("%s by %s: %s", a.Action, cmp.Or(a.Actor.Name, "someone"), a.Outcome)
 }
 
 // budget bounds the refusals of one action that have a record.
@@ -192,11 +187,11 @@ func (w *Writer) lose(n int, why error) {
 	w.lostSaid, w.lostOf = now, all
 }
 
-// batch returns what waits, at most as much as is sent at once.
-func (w *Writer) batch(first event.Audit) []event.Audit {
-	batch := []event.Audit{first}
+// batch returns the messages of what waits, at most as much as is sent at once.
+func (w *Writer) batch(first event.Audit) []bus.Message {
+	batch := []bus.Message{Message(first)}
 	for len(batch) < atOnce && len(w.queue) > 0 {
-		batch = append(batch, <-w.queue)
+		batch = append(batch, Message(<-w.queue))
 	}
 	return batch
 }
@@ -212,7 +207,7 @@ func (w *Writer) send(ctx context.Context) {
 			w.lost.Add(uint64(len(batch)))
 			continue
 		}
-		err := w.out.Send(ctx, messages(batch))
+		err := w.out.Send(ctx, batch)
 		switch {
 		case err == nil && refusing:
 			refusing = false
@@ -261,14 +256,6 @@ func (w *Writer) Stats() Stats {
 		return Stats{}
 	}
 	return Stats{w.accepted.Load(), w.refused.Load(), w.unrecorded.Load(), w.lost.Load()}
-}
-
-func messages(all []event.Audit) []bus.Message {
-	msgs := make([]bus.Message, len(all))
-	for i, a := range all {
-		msgs[i] = Message(a)
-	}
-	return msgs
 }
 
 // Message returns the message of a record.

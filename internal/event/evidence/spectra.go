@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -79,7 +80,7 @@ func (s *Store) Spectra(name, channel string) (*spectra, error) {
 				return ErrNoSpectrum
 			}
 			out.Unit, out.Rate = c.Unit, c.Rate
-			span, frame = missing(int(n)), len(x)
+			span, frame = slices.Repeat([]float32{float32(math.NaN())}, int(n)), len(x)
 		}
 		length := time.Duration(float64(len(x)) / c.Rate * 1e9)
 		if off := start.Add(length).Sub(e.At).Abs(); off < length/20 { // sensor clocks are not exact
@@ -101,14 +102,6 @@ func (s *Store) Spectra(name, channel string) (*spectra, error) {
 	}
 	out.columns(span, frame)
 	return out, nil
-}
-
-func missing(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(math.NaN())
-	}
-	return x
 }
 
 // level returns the spectral density of x in dB, without the bin of the mean.

@@ -42,9 +42,10 @@ func Answers(ctx context.Context, cfg bus.Config) ([]event.Label, error) {
 		}
 	}
 	slices.SortFunc(labels, func(a, b event.Label) int {
-		return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.Incident, b.Incident))
+		return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.State, b.State), cmp.Compare(a.Incident, b.Incident), a.Until.Compare(b.Until), a.Given.Compare(b.Given))
 	})
-	return slices.CompactFunc(labels, func(a, b event.Label) bool { return a.ID == b.ID }), err // groups answer for themselves
+	// Groups answer for themselves. Healthy comes first: one that had forgotten the alarm does not know that it was marked as false.
+	return slices.CompactFunc(labels, func(a, b event.Label) bool { return a.ID == b.ID }), err
 }
 
 // answer is what is known of an alarm.

@@ -110,13 +110,24 @@ func TestAnswers(t *testing.T) {
 	falseAck, recovered, unmarked := acked, changed, marked
 	falseAck.FalseAlarm, recovered.Reason, unmarked.State = true, "recovered", event.UnmarkedFalse
 	var msgs []bus.Message
-	for incident, alerts := range map[string][]event.Alert{
+	var unlike []string // alarms of which only one group still knew when a person marked them as false
+	for _, c := range "BCDEFGHI" {
+		unlike = append(unlike, "A-"+strings.Repeat(string(c), 8))
+	}
+	all := map[string][]event.Alert{
 		"A-22222222": {raised, acked, changed}, "A-33333333": {raised, changed, marked}, "A-44444444": {raised, falseAck, recovered},
 		"A-55555555": {raised, changed}, "A-66666666": {raised, acked, recovered}, "A-77777777": {raised, changed, marked, unmarked},
 		"A-AAAAAAAA": {marked},
-	} {
+	}
+	for _, incident := range unlike {
+		all[incident] = []event.Alert{raised, acked, changed, marked}
+	}
+	for incident, alerts := range all {
 		for _, group := range []string{"tcm-a", "tcm-b"} {
 			for _, a := range alerts {
+				if group == "tcm-b" && a.State == event.MarkedFalse && slices.Contains(unlike, incident) {
+					continue
+				}
 				a.Group, a.Machine, a.Tool, a.Incident = group, "acme/usk25", "T"+incident[2:], incident
 				msgs = append(msgs, envelope.Event(bus.TopicAlerts, "x", a.Machine, event.AlertType, a.At, event.JSON(a)))
 			}
@@ -130,13 +141,16 @@ func TestAnswers(t *testing.T) {
 	if err := out.Send(t.Context(), msgs); err != nil {
 		t.Fatal(err)
 	}
-	all, err := Answers(t.Context(), cfg)
+	answers, err := Answers(t.Context(), cfg)
 	var got []string
-	for _, l := range all {
+	for _, l := range answers {
 		got = append(got, fmt.Sprintf("%s %s %s %s %v", l.Incident[2:4], l.ToolLife, l.State, l.By, max(0, l.Until.Sub(l.At))))
 	}
 	slices.Sort(got)
 	want := []string{"22 2 worn kim 8m0s", "33 2 healthy lee 8m0s", "44 2 healthy kim 8m0s", "AA  healthy lee 0s"}
+	for _, incident := range unlike {
+		want = append(want, incident[2:4]+" 2 healthy lee 8m0s")
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}

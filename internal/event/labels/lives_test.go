@@ -34,3 +34,34 @@ func TestLivesOfWindows(t *testing.T) {
 		t.Errorf("%v", l.Renamed)
 	}
 }
+
+// A machine that was retired remembers no tools: its tools have no life when they come back, also where a later machine has its name, until they are
+// declared new again. A rename, which retires the old name, takes what the tools were along.
+func TestLivesEndWithTheMachine(t *testing.T) {
+	minute := func(n int) time.Time { return time.Unix(0, 0).Add(time.Duration(n) * time.Minute) }
+	isNew := func(life string, n int) event.Alert {
+		return event.Alert{Machine: "old", Tool: "T1", ToolLife: life, State: event.ToolIsNew, At: minute(n), Command: life}
+	}
+	retired := func(group string, n int) event.Alert {
+		return event.Alert{Machine: "old", State: event.Retired, At: minute(n), Command: minute(n).String(), Group: group}
+	}
+	renamed := func(to string, n int) event.Alert {
+		return event.Alert{Machine: to, Was: "old", State: event.Renamed, At: minute(n), Command: to}
+	}
+	l := livesOf([]event.Alert{
+		isNew("a", 10), retired("one", 20), retired("two", 20), renamed("first", 21), // with life a
+		retired("one", 30), renamed("second", 31), // T1 came back at 25 without a life
+		isNew("b", 40), retired("one", 50), retired("two", 50), renamed("third", 51), // with life b
+	})
+	for _, tc := range []struct {
+		machine string
+		at      int
+		want    string
+	}{
+		{"old", 15, "a"}, {"old", 25, ""}, {"first", 22, "a"}, {"second", 32, ""}, {"old", 35, ""}, {"old", 45, "b"}, {"old", 55, ""}, {"third", 52, "b"},
+	} {
+		if got := l.Of(tc.machine, "T1", "", minute(tc.at)); got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
