@@ -177,7 +177,7 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 	return a
 }
 
-// other returns an alert that is no change of the alarm: of an incident, empty for none, which may be another one.
+// other returns an alert that does not change the alarm: of an incident, empty for none, which may be another one.
 func (b bell) other(state event.AlertState, c cause, incident string) event.Alert {
 	a := b.alert(alarm.Change(state), b.alarm.State, c)
 	if a.Incident = incident; incident != b.alarm.Incident {

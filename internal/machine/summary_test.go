@@ -62,7 +62,7 @@ func TestSummaryOfSilentAlarm(t *testing.T) {
 	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change", "raised tool_back", "returned", "cleared tool_change"})
 }
 
-// A route does not show as open what was not announced, whatever people have done to it: nothing would say that it is over.
+// A route does not show as open what was not announced, even if people have answered it: nothing would say that it is over.
 func TestShownIsAnnounced(t *testing.T) {
 	shelf := alarm.Masks{Shelf: &alarm.Mask{By: "kim", Reason: "n", Until: noon}}
 	for _, tc := range []struct {

@@ -327,7 +327,7 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// A header that is no attribute of CloudEvents cannot be one of HTTP: the message is set aside, and no request is tried for ever.
+// A header that is not an attribute of CloudEvents cannot be one of HTTP: the message is set aside, and no request is tried for ever.
 func TestAttributeNames(t *testing.T) {
 	for _, name := range []string{"ce_", "ce_two words", "ce_line\nbreak", "ce_Größe", "ce_x:y"} {
 		m := alert(drill, 1, event.Raised)

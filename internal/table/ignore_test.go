@@ -44,7 +44,7 @@ func TestIgnore(t *testing.T) {
 	}
 }
 
-// A column is left out by its own name, whatever is in it, and * stands for a slash too.
+// A column is left out by its own name, with any characters in it, and * stands for a slash too.
 func TestIgnoreStrangeNames(t *testing.T) {
 	g, err := NewIgnore([]string{"force [N]", "note*"})
 	if err != nil {

@@ -536,7 +536,7 @@ func TestRankAndInstruction(t *testing.T) {
 	}
 }
 
-// The alarm of a tool that is back has no alert of its own. Its beginning and what is to be done are those of before, also if the tool
+// The alarm of a tool that is back has no alert of its own. Its beginning and what is to be done are as before, also if the tool
 // between had an alarm.
 func TestAlarmOfAToolThatIsBack(t *testing.T) {
 	h := newTestHub()

@@ -303,7 +303,7 @@ func (m *machine) alarmSince() *time.Time {
 	return nil
 }
 
-// raiser returns the alert that raised an alarm last, nil if it is not kept. That of a tool that is back may be far behind.
+// raiser returns the alert that raised an alarm last, nil if it is not kept. The alert of a tool that is back may be far behind.
 func (m *machine) raiser(incident string) *event.Alert {
 	if m.raised != nil && m.raised.Incident == incident {
 		return m.raised

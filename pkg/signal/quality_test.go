@@ -128,7 +128,7 @@ quality: {dropout: 0.01, clipped: 0.02, clock_step: 2s}
 	}
 }
 
-// A rate that is refused is told what it may be.
+// The error of a rate that is refused says what it may be.
 func TestRateBeyondTheGreatest(t *testing.T) {
 	for _, rate := range []float64{0, -1, math.NaN(), 2e9, math.Inf(1)} {
 		if _, err := NewLayout("l", []Channel{{Name: "x", Kind: Force, Rate: rate}}); err == nil || !strings.Contains(err.Error(), "must be positive, and at most 1e9") {

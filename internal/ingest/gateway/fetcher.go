@@ -292,7 +292,7 @@ type sending struct {
 	bytes   int
 	next    place // behind the last of msgs
 	lost    int   // windows lost before the segment with which this try began
-	before  int   // and before that of the last of msgs
+	before  int   // and before the segment of the last of msgs
 	from    time.Time
 	to      time.Time
 }

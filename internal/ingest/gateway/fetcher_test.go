@@ -319,7 +319,7 @@ func TestFetchBehindTheRing(t *testing.T) {
 	}
 }
 
-// slowDisk takes files only when it is told to.
+// slowDisk takes files only when a test lets it.
 type slowDisk struct {
 	spool.Disk
 	asked, answer chan struct{}
