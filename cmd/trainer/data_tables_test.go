@@ -45,3 +45,23 @@ func TestNamelessTools(t *testing.T) {
 		}
 	}
 }
+
+// Columns that later tables have and the first one lacks are not learnt from, and named, whether the tables are in memory or not.
+func TestColumnsOfLaterTables(t *testing.T) {
+	dir := bench(t, "a.csv", "tool,rms\nT1,1\nT1,3\nT2,2\n", "b.csv", "tool,power,rms\nT3,5,4\nT3,7,2\nT4,6,5\n", "c.csv", "tool,rms\nT5,5\nT6,1\n")
+	for _, large := range []int64{largeTables, 1} {
+		was := largeTables
+		largeTables = large
+		var said strings.Builder
+		var f inputFlags
+		f.Table = []string{dir.path("a.csv"), dir.path("b.csv"), dir.path("c.csv")}
+		d, err := f.load("--config", "", "", nil, zerolog.New(&said))
+		largeTables = was
+		if err != nil || len(d.Layout.Channels()) != 1 {
+			t.Fatalf("%v, %+v", err, d)
+		}
+		if want := `columns of b that a does not have are left out: power`; strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), want) {
+			t.Errorf("large from %d: %q, want %q", large, said.String(), want)
+		}
+	}
+}
