@@ -248,7 +248,7 @@ func (f inputFlags) loadTables(d *dataset, m *model.Model, log zerolog.Logger) e
 			return fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	if unused := ignore.Unused(); len(unused) > 0 && !t.scanned {
+	if unused := ignore.Unused(); len(unused) > 0 {
 		return fmt.Errorf("ignore: no column is named %q in %s: check the spelling", unused[0], strings.Join(f.Table, ", "))
 	}
 	return nil

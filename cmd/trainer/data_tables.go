@@ -46,7 +46,6 @@ type tables struct {
 	inputs   []train.Input
 	meta     *train.FeatureMeta // of the first table, if all are of recordings
 	changed  *train.FeatureMeta // of the first table, if all were of recordings before one was changed
-	scanned  bool               // they are left on disk
 	bySum    map[string]string  // path by checksum
 }
 
@@ -86,7 +85,7 @@ func (t *tables) read(args []string) error {
 		return err
 	}
 	open := t.inMemory
-	if t.scanned = t.scan && size >= largeTables; t.scanned {
+	if t.scan && size >= largeTables {
 		open = t.onDisk
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(garbageOfLarge)
