@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
@@ -169,8 +170,11 @@ func (f inputFlags) open(d *dataset, flag string, m *model.Model, log zerolog.Lo
 	case len(f.Table) > 0:
 		return f.loadTables(d, m, log)
 	case f.kafkaFlags.Named() && len(f.Data) == 0:
-		d.Inputs = make([]train.Input, 1)
-		d.Inputs[0], err = f.input(flag, log)
+		r, err := f.reader(flag, log)
+		if err != nil {
+			return err
+		}
+		d.Inputs = []train.Input{{Name: strings.Join(r.topics, " and "), Cut: r.read}}
 	default:
 		d.Inputs, err = f.recordings(d, d.Columns, log)
 	}
@@ -244,7 +248,7 @@ func (f inputFlags) loadTables(d *dataset, m *model.Model, log zerolog.Logger) e
 			return fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	if unused := ignore.Unused(); len(unused) > 0 && !t.scanned {
+	if unused := ignore.Unused(); len(unused) > 0 {
 		return fmt.Errorf("ignore: no column is named %q in %s: check the spelling", unused[0], strings.Join(f.Table, ", "))
 	}
 	return nil
@@ -337,7 +341,7 @@ func (d *dataset) addLabels(f inputFlags, log zerolog.Logger) error {
 	}
 	ctx, cancel := cli.WithPatience(context.Background(), &cfg)
 	defer cancel(nil)
-	floor, _, err := labels.Read(ctx, cfg)
+	floor, err := readLabels(ctx, cfg, log)
 	var answers []event.Label
 	if err == nil && f.Labels == labelsAll {
 		answers, err = labels.Answers(ctx, cfg)
@@ -355,6 +359,15 @@ func (d *dataset) addLabels(f inputFlags, log zerolog.Logger) error {
 	log.Info().Int("labels", len(ms)).Msg("read labels on Kafka")
 	d.Wear = append(d.Wear, ms...)
 	return nil
+}
+
+// readLabels returns the labels on Kafka, and says how many messages are none.
+func readLabels(ctx context.Context, cfg bus.Config, log zerolog.Logger) ([]event.Label, error) {
+	all, skipped, err := labels.Read(ctx, cfg)
+	if skipped > 0 {
+		log.Warn().Int("messages", skipped).Msgf("left out messages of %s that are not labels", bus.TopicLabels)
+	}
+	return all, err
 }
 
 // wearPath returns where the wear file is that --wear or the configuration in a file names; empty if there is none.
@@ -387,7 +400,7 @@ func matchFiles(flag, arg string) ([]string, error) {
 		return nil, fmt.Errorf("%s %s: %w: check the path; a pattern must match a file", flag, arg, fs.ErrNotExist)
 	}
 	for _, path := range paths {
-		if isDir(path) {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return nil, fmt.Errorf("%s %s is a folder: name its files, for example '%s'", flag, path, filepath.Join(path, "*.csv"))
 		}
 	}
@@ -483,9 +496,4 @@ func place(recs []*source.Recording, start signal.Start, warn func(string)) erro
 		warn(fmt.Sprintf("by the times of change of their files %d recordings, the first is %s, would begin before others ended, so they follow them: keep times of change when copying recordings, or name the start of the first one by --start", late, first))
 	}
 	return nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

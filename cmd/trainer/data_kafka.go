@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table/wear"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -80,15 +79,7 @@ type refusal struct {
 	first       error
 }
 
-// input returns the windows as something to learn from.
-func (f kafkaFlags) input(flag string, log zerolog.Logger) (train.Input, error) {
-	r, err := f.reader(flag, log)
-	if err != nil {
-		return train.Input{}, err
-	}
-	return train.Input{Name: strings.Join(r.topics, " and "), Cut: r.read}, nil
-}
-
+// reader returns what reads the windows.
 func (f kafkaFlags) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
 	r = &topicReader{flag: flag, log: log, from: f.Since.Time, to: f.Until.Time}
 	if r.cfg, err = f.Bus("flank-trainer"); err != nil {

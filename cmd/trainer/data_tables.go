@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
@@ -45,7 +46,6 @@ type tables struct {
 	inputs   []train.Input
 	meta     *train.FeatureMeta // of the first table, if all are of recordings
 	changed  *train.FeatureMeta // of the first table, if all were of recordings before one was changed
-	scanned  bool               // they are left on disk
 	bySum    map[string]string  // path by checksum
 }
 
@@ -85,7 +85,7 @@ func (t *tables) read(args []string) error {
 		return err
 	}
 	open := t.inMemory
-	if t.scanned = t.scan && size >= largeTables; t.scanned {
+	if t.scan && size >= largeTables {
 		open = t.onDisk
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(garbageOfLarge)
@@ -316,11 +316,20 @@ func (d *dataset) layoutOfTables(t *tables) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, in := range t.inputs[1:] {
+		others, err := columnsOf(in)
+		if err != nil {
+			return err
+		}
+		if more := without(others, columns); len(more) > 0 {
+			t.log.Warn().Msgf("columns of %s that %s does not have are left out: %s", in.Name, t.inputs[0].Name, card.Some(more))
+		}
+	}
 	if t.of == nil {
 		d.Layout, err = train.TableLayout(t.inputs[0].Name, columns, d.Config.Window.Length)
 		return err
 	}
-	more := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(t.features, c) })
+	more := without(columns, t.features)
 	switch {
 	case t.changed == nil && len(more) > 0:
 		t.log.Warn().Strs("columns", more).Msgf("columns are left out that are not features of layout %q", d.Layout.Name())
@@ -336,6 +345,11 @@ func (d *dataset) layoutOfTables(t *tables) (err error) {
 		Msgf("the columns are not the features of layout %q, so the table is not taken for one of its windows: for a model that judges machines of this layout, leave out with --ignore what is more, and put back what is lacking", t.changed.Layout.Name)
 	d.Layout, err = train.TableLayout(t.inputs[0].Name, columns, d.Config.Window.Length)
 	return err
+}
+
+// without returns the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
 }
 
 // columnsOf returns the names of the features of a table.

@@ -429,8 +429,7 @@ func (p *proposal) choose(path string, seconds float64) error {
 	}
 	var bad error
 	for _, d := range lengths {
-		spec := window.Spec{Length: d}
-		if err := spec.Check(layout); err != nil {
+		if err := (window.Spec{Length: d}).Check(layout); err != nil {
 			bad = errors.Join(bad, err)
 			continue
 		}

@@ -305,8 +305,8 @@ func (f *initCommand) configText(p *proposal) string {
 	switch {
 	case f.Wear != "":
 		wear, err := filepath.Rel(f.Out, f.Wear)
-		if err != nil {
-			wear = f.Wear
+		if err != nil { // one of them is absolute
+			wear, _ = filepath.Abs(f.Wear)
 		}
 		fmt.Fprintf(&b, "wear: %s\n", config.Text(filepath.ToSlash(wear)))
 	case p.label == "":

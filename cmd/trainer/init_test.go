@@ -396,3 +396,16 @@ func TestInitStrangers(t *testing.T) {
 		})
 	}
 }
+
+// The configuration names the wear file so that training finds it, also where one of the two paths is absolute.
+func TestInitNamesTheWearFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for folder, want := range map[string]string{"out": "wear: \"../wear.csv\"\n", filepath.Join(dir, "out"): fmt.Sprintf("wear: %q\n", filepath.Join(dir, "wear.csv"))} {
+		f := new(initCommand)
+		f.Wear, f.Out = "wear.csv", folder
+		if text := f.configText(&proposal{}); !strings.Contains(text, want) {
+			t.Errorf("--out %s: no %q in %s", folder, want, text)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s (%s)\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Layout.Fingerprint, plain.Text(m.Layout.Name), bus.FormatBytes(m.Size), clock(m.At), plain.Text(m.By),
-			signedBy(m.SignedBy, m.Unproved), orNone(strings.Join(judges(s, m.ID), ", ")))
+			signedBy(m.SignedBy, m.Unproved), cmp.Or(strings.Join(judges(s, m.ID), ", "), "–"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -114,10 +115,7 @@ func shadows(d deploy.Deployment, now time.Time) string {
 		}
 		all = append(all, fmt.Sprintf("%s %s %s", h.Model.ID(), verb, clock(h.Until)))
 	}
-	if len(all) == 0 {
-		return "–"
-	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "–")
 }
 
 func alarmOf(d deploy.Deployment) string {
@@ -317,8 +315,8 @@ func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
 		if c.Now {
 			action += " now"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, clock(c.At), action, plain.Text(c.For), plain.Text(c.Layout), orNone(plain.Text(c.Champion)), orNone(strings.Join(trials, ", ")), plain.Text(c.By),
-			signedBy(c.SignedBy, c.Unproved), orNone(plain.Text(c.Note)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, clock(c.At), action, plain.Text(c.For), plain.Text(c.Layout), cmp.Or(plain.Text(c.Champion), "–"), cmp.Or(strings.Join(trials, ", "), "–"), plain.Text(c.By),
+			signedBy(c.SignedBy, c.Unproved), cmp.Or(plain.Text(c.Note), "–"))
 	}
 	return w.Flush()
 }
@@ -367,7 +365,7 @@ func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
 		switch {
 		case a.name == "tools": // below
 		case a.text() != b.text():
-			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(plain.Text(a.text())), orNone(plain.Text(b.text())))
+			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, cmp.Or(plain.Text(a.text()), "–"), cmp.Or(plain.Text(b.text()), "–"))
 		case a.text() != "":
 			same = append(same, a.name)
 		}
@@ -387,20 +385,11 @@ func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
 	return nil
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
-}
-
 // onlyIn prints which names one model has and the other one has not.
 func onlyIn(w io.Writer, what string, a, b []string) {
-	less := func(all, of []string) string {
-		return plain.Text(card.Some(slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(of, n) })))
-	}
+	less := func(all, of []string) string { return plain.Text(card.Some(without(all, of))) }
 	if only, other := less(a, b), less(b, a); only+other != "" {
-		fmt.Fprintf(w, "%s\t%s\n\t%s\n", what, orNone(only), orNone(other))
+		fmt.Fprintf(w, "%s\t%s\n\t%s\n", what, cmp.Or(only, "–"), cmp.Or(other, "–"))
 	}
 }
 

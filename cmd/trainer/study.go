@@ -98,8 +98,7 @@ func (f *studyCommand) checkPlain() error {
 
 // Run compares methods and prints which to deploy, and the table.
 func (f *studyCommand) Run(ctx context.Context, out cli.Output) error {
-	err := f.check()
-	if err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	bar := f.Progress(out.Stderr)

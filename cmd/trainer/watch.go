@@ -39,6 +39,9 @@ func (f *watchCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	log := cli.Logger(out.Stderr, zerolog.InfoLevel)
 	for {
+		for _, at := range []*cli.Instant{&f.Since, &f.Until} {
+			_ = at.UnmarshalText([]byte(at.Text)) // which counts back from now, and was read before
+		}
 		if err := f.ask(ctx, out); err != nil && ctx.Err() == nil {
 			log.Warn().Err(err).Msgf("asks again in %v", day)
 		}

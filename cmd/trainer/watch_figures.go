@@ -168,12 +168,9 @@ func (f *watchCommand) labelsOnKafka(ctx context.Context, cfg bus.Config, log ze
 	if f.Labels == labelsNone {
 		return nil, nil
 	}
-	floor, skipped, err := labels.Read(ctx, cfg)
+	floor, err := readLabels(ctx, cfg, log)
 	if err != nil && !errors.Is(err, bus.ErrNoTopic) {
 		return nil, err
-	}
-	if skipped > 0 {
-		log.Warn().Int("messages", skipped).Msgf("left out messages of %s that are not labels", bus.TopicLabels)
 	}
 	given := labels.Count(floor)
 	if f.Labels == labelsFloor {

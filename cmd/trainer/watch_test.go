@@ -496,3 +496,22 @@ func TestWatchFirstWornTool(t *testing.T) {
 		}
 	}
 }
+
+// A --since of so long ago is of the day on which watch asks, and not of the day on which it began.
+func TestWatchAsksAgainFromNow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began, day := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), "2020-01-01T00:00:00Z"
+	f := new(watchCommand)
+	f.Since, f.Until = cli.Instant{Time: began, Text: "24h"}, cli.Instant{Time: began, Text: day}
+	if err := f.Run(ctx, cli.Output{Stdout: io.Discard, Stderr: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	if !f.Since.After(began) || !f.Until.Equal(began) {
+		t.Errorf("since %v until %v", f.Since, f.Until)
+	}
+	f.Since = cli.Instant{}
+	if err := f.Run(ctx, cli.Output{Stdout: io.Discard, Stderr: io.Discard}); err != nil || !f.Since.IsZero() {
+		t.Errorf("%v: without --since from %v", err, f.Since)
+	}
+}

@@ -40,8 +40,7 @@ func newArrowWriter(w io.Writer, columns []SheetColumn, text string) (*arrowWrit
 	}
 	var meta *arrow.Metadata
 	if text != "" {
-		m := arrow.NewMetadata([]string{metaKey}, []string{text})
-		meta = &m
+		meta = new(arrow.NewMetadata([]string{metaKey}, []string{text}))
 	}
 	schema := arrow.NewSchema(fields, meta)
 	out, err := ipc.NewFileWriter(&appender{w: w}, ipc.WithSchema(schema))

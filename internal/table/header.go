@@ -133,8 +133,7 @@ func (h header) checkTypes(number func(column int) bool) error {
 func (h header) row() Row {
 	r := Row{Class: NoClass, VBMaxUM: math.NaN(), Features: slices.Repeat([]float32{float32(math.NaN())}, len(h.features))}
 	if h.detailed {
-		d := unknownDetails()
-		r.Details = &d
+		r.Details = new(unknownDetails())
 	}
 	return r
 }

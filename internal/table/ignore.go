@@ -47,13 +47,19 @@ func (g *Ignore) match(column string) bool {
 		return false
 	}
 	any := slices.Contains(g.columns, column)
-	slash := strings.NewReplacer("/", "\x00") // which * would not stand for
 	for i, p := range g.patterns {
-		if ok, _ := path.Match(slash.Replace(p), slash.Replace(column)); ok || p == column { // NewIgnore checked the pattern
+		if ok, _ := MatchColumn(p, column); ok { // NewIgnore checked the pattern
 			g.used[i], any = true, true
 		}
 	}
 	return any
+}
+
+// MatchColumn reports whether a pattern, in which * stands for any characters, or a name is that of a column.
+func MatchColumn(pattern, column string) (bool, error) {
+	slash := strings.NewReplacer("/", "\x00") // which * would not stand for
+	ok, err := path.Match(slash.Replace(pattern), slash.Replace(column))
+	return ok || pattern == column, err
 }
 
 // textColumn is a column of which no cell is a number.

@@ -239,6 +239,22 @@ func tableJob(t *testing.T, tb *table.Table, scan bool) Job {
 	return j
 }
 
+// A mistake in exclude is told alike in memory and on disk, where no file stays open.
+func TestExcludeNothing(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		j := tableJob(t, labelledTable(false), scan)
+		j.Config.Exclude = []string{"none"}
+		j.prepare()
+		rows, _, _, err := j.rows(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "train: exclude: ") {
+			t.Errorf("scanned %v: %v", scan, err)
+		}
+		if rows.onDisk != nil {
+			t.Errorf("scanned %v: no one closes the file of the rows", scan)
+		}
+	}
+}
+
 // Names in a table mean what numbers mean, in memory and on disk.
 func TestClassesOfATable(t *testing.T) {
 	for _, scan := range []bool{false, true} {

@@ -260,15 +260,12 @@ func (r *examined) warn(m *model.Model, rows rowTable) {
 	if r.NoHours != "" {
 		r.Warnings = append(r.Warnings, "it is not known how long a window lasts, so that there are no hours and no false alarms an hour: "+r.NoHours)
 	}
-	if several(rows.classes) {
+	switch {
+	case several(rows.classes):
 		r.warnClasses(rows)
-		r.Warnings = append(r.Warnings, rows.copyWarnings()...)
-		return
-	}
-	if r.Pooled.Positive == 0 {
+	case r.Pooled.Positive == 0:
 		r.Warnings = append(r.Warnings, "no window is faulty by its label: recall, precision, F1 and G-mean are not defined")
-	}
-	if r.Pooled.Positive == r.Pooled.Rows {
+	case r.Pooled.Positive == r.Pooled.Rows:
 		r.Warnings = append(r.Warnings, "no window is healthy by its label: specificity and G-mean are not defined")
 	}
 	r.Warnings = append(r.Warnings, rows.copyWarnings()...)

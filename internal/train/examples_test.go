@@ -64,3 +64,11 @@ func TestExamplesOfModesAndClasses(t *testing.T) {
 		t.Errorf("no worn window: %v", err)
 	}
 }
+
+// A feature does not count by its own name, whatever is in it, and * stands for a slash too.
+func TestExcludeStrangeNames(t *testing.T) {
+	columns := []string{"rms", "force [N]", "note/1", "power"}
+	if got, err := excluded(columns, []string{"force [N]", "note*"}); err != nil || !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}

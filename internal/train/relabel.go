@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Relabelling chooses costs, temperature, the guard's cut and conformal sets of a model again, for labels that have come since it
@@ -222,15 +223,16 @@ func (r *relabelling) read(ctx context.Context) error {
 
 // rowKey names a window; windows without a time have numbers.
 type rowKey struct {
-	machine, tool, hole string
-	start, nth          int64
+	heldTool   // without the recording where that is of no account
+	hole       string
+	start, nth int64
 }
 
 // keys returns the keys of windows in their order.
-func keys() func(t model.HeldTool, hole string, start int64) rowKey {
+func keys() func(of heldTool, hole string, start int64) rowKey {
 	met := make(map[rowKey]int64)
-	return func(t model.HeldTool, hole string, start int64) rowKey {
-		k := rowKey{t.Machine, t.Tool, hole, start, 0}
+	return func(of heldTool, hole string, start int64) rowKey {
+		k := rowKey{of, hole, start, 0}
 		met[k]++
 		k.nth = met[k]
 		return k
@@ -240,24 +242,31 @@ func keys() func(t model.HeldTool, hole string, start int64) rowKey {
 // take adds rows of tools that are new to the model, and lets rows that it keeps have their labels if inLabels says that the
 // inputs have labels of their own.
 func (r *relabelling) take(rows *rowTable, inInputs bool) error {
-	m := r.Model
-	posterior, votes, err := m.Classifier.JudgeUnlabelled(rows.x(), r.held.Temperature)
+	if len(rows.kept.rows) > mostHeldRows { // others were not noted
+		return fmt.Errorf("%w: there are more than %d windows: name fewer tools or days", errData, mostHeldRows)
+	}
+	posterior, votes, err := r.Model.Classifier.JudgeUnlabelled(rows.x(), r.held.Temperature)
 	if err != nil {
 		return err
 	}
 	kept, of := make(map[rowKey]int), keys()
-	known := make(map[[2]string]bool)
+	known, fresh := make(map[heldTool]bool), make(map[heldTool]bool)
 	for i, row := range r.held.Rows {
 		t := r.held.Tools[row.Tool]
-		kept[of(t, row.Hole, row.Start.UnixNano())] = i
-		known[[2]string{t.Machine, t.Tool}] = true
+		for _, key := range slices.Compact([]heldTool{{t.Machine, t.Tool, ""}, {t.Machine, t.Tool, t.Recording}}) {
+			kept[of(key, row.Hole, row.Start.UnixNano())], known[key] = i, true
+		}
 	}
 	at := make(map[int]int) // tools of the rows in r.held
 	k, n := r.held.Classes, 0
 	of = keys()
 	for _, row := range rows.kept.rows {
 		t := rows.kept.tools[row.tool]
-		i, same := kept[of(t, row.hole, row.start.UnixNano())]
+		tool, key := heldTool{t.Machine, t.Tool, ""}, heldTool{t.Machine, t.Tool, t.Recording}
+		if signal.HasClock(row.start) || !known[key] { // without a clock each recording begins at second 0
+			key = tool
+		}
+		i, same := kept[of(key, row.hole, row.start.UnixNano())]
 		labelled := n
 		if !row.bare {
 			n++
@@ -267,13 +276,13 @@ func (r *relabelling) take(rows *rowTable, inInputs bool) error {
 		case same && inInputs:
 			r.held.Rows[i].Class = rows.Class[labelled]
 		case same:
-		case known[[2]string{t.Machine, t.Tool}]:
+		case known[tool]:
 			r.counts.Skipped++
 		default:
 			to, met := at[row.tool]
 			if !met {
 				to = r.addTool(t)
-				at[row.tool] = to
+				at[row.tool], fresh[tool] = to, true
 			}
 			h := model.HeldRow{Tool: to, Hole: row.hole, Start: row.start, Was: -1, Class: rows.Class[labelled], Fold: model.Judged}
 			setHeld(&h, posterior[labelled*k:(labelled+1)*k], votes, labelled)
@@ -281,7 +290,7 @@ func (r *relabelling) take(rows *rowTable, inInputs bool) error {
 			r.counts.Judged++
 		}
 	}
-	r.counts.JudgedTools = len(at)
+	r.counts.JudgedTools = len(fresh)
 	return nil
 }
 

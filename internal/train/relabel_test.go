@@ -263,3 +263,57 @@ func TestKeepsNothing(t *testing.T) {
 		t.Error("posteriors of training are kept")
 	}
 }
+
+// halves returns the first and the second half of each tool of a recording, as recordings.
+func halves(t *testing.T, j Job, text string, tools ...string) []Input {
+	t.Helper()
+	head, rows, _ := strings.Cut(text, "\n")
+	var of [2]string
+	for _, tool := range tools {
+		lines := slices.DeleteFunc(strings.SplitAfter(rows, "\n"), func(line string) bool { return !strings.HasPrefix(line, tool+",") })
+		of[0] += strings.Join(lines[:len(lines)/2], "")
+		of[1] += strings.Join(lines[len(lines)/2:], "")
+	}
+	return []Input{latheInput(t, j.Layout, "first", "lathe", head+"\n"+of[0]), latheInput(t, j.Layout, "second", "lathe", head+"\n"+of[1])}
+}
+
+// A tool that came after the fit is one tool, of however many recordings.
+func TestRelabelNewToolOfTwoRecordings(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Evaluate = Evaluate{ByTool: "off"}
+	m := mustRun(t, j)
+	_, r := relabel(t, Relabelling{Model: m, Inputs: halves(t, j, strings.ReplaceAll(latheCSV(lives), "\nA,", "\nNew,"), "New")})
+	if n := r.Relabelled.Rows; n.Judged == 0 || n.JudgedTools != 1 || n.LateTools != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// Recordings without a clock all begin at second 0: the labels of one are not taken for those of another one.
+func TestRelabelOneOfTwoRecordings(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Evaluate = Evaluate{ByTool: "off"}
+	var tools []string
+	for _, l := range lives {
+		tools = append(tools, l.tool)
+	}
+	j.Inputs = halves(t, j, latheCSV(lives), tools...)
+	m := mustRun(t, j)
+	_, r := relabel(t, Relabelling{Model: m, Inputs: j.Inputs[1:]})
+	if n := r.Relabelled.Rows; n.Changed != 0 || n.Same == 0 || n.Skipped != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// More windows than a model keeps are refused: those behind them were passed over.
+func TestRelabelTooManyWindows(t *testing.T) {
+	j := latheJob(t)
+	j.Config.Evaluate = Evaluate{ByTool: "off"}
+	m := mustRun(t, j)
+	was := mostHeldRows
+	defer func() { mostHeldRows = was }()
+	mostHeldRows = 50
+	e := Relabelling{Model: m, Inputs: j.Inputs, Join: wear.Auto}
+	if _, _, err := e.Run(t.Context()); !errors.Is(err, errData) || !strings.Contains(err.Error(), "more than 50 windows: name fewer tools or days") {
+		t.Errorf("%v", err)
+	}
+}

@@ -32,9 +32,8 @@ func (r *rowReader) restore(row table.Row, began time.Time, o *observed) error {
 	for k, c := range r.from {
 		o.Features[k] = row.Features[c]
 	}
-	channels := r.model.Layout.Channels()
 	var err error
-	if o.Quality, err = table.ParseQuality(d.Quality, channels); err != nil {
+	if o.Quality, err = table.ParseQuality(d.Quality, r.model.Layout.Channels()); err != nil {
 		return fmt.Errorf("row %d: column \"window.quality\": %w", r.rows, err)
 	}
 	if r.model.Gate != nil {

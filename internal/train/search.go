@@ -231,7 +231,7 @@ func bestOf(figures []float64) int {
 
 // part returns the given rows, which ascend. Of rows on disk it is a view.
 func part(t rowTable, rows []int) rowTable {
-	p := rowTable{classes: t.classes, ordered: t.ordered, mostUM: t.mostUM, limitUM: t.limitUM, exclude: t.exclude}
+	p := rowTable{classes: t.classes, together: t.together, ordered: t.ordered, mostUM: t.mostUM, limitUM: t.limitUM, exclude: t.exclude}
 	if t.onDisk == nil {
 		p.Table = t.Select(rows)
 	} else {

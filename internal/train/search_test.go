@@ -3,10 +3,12 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -73,5 +75,18 @@ func TestVerdictsTakeOnlyTheRowsOfTheirFold(t *testing.T) {
 	v.take(&classify.Validation{Decision: []int{0, -1, 1}, Posterior: []float64{0.9, 0.1, 0, 0, 0.4, 0.6}}, []int{0, 2})
 	if s := v.scores([]int{0, 1, 1}); s.GMean != 1 || s.Rows != 3 || s.AUC != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Copies of one recording stay on one side of inner folds as well.
+func TestPartKeepsCopiesTogether(t *testing.T) {
+	rows := rowTable{Table: table.New([]string{"rms"}), classes: []string{"healthy", "faulty"}}
+	for i, tool := range []string{"A", "B", "C", "D"} {
+		rows.Append(table.Row{Tool: tool, Class: i % 2, VBMaxUM: nan, Features: []float32{1}})
+		rows.group = append(rows.group, tool)
+	}
+	rows.hold([]twin{{tool: "C", of: "A"}})
+	if got := part(rows, []int{0, 1, 2}).apart(); !slices.Equal(got, []string{"A", "B", "A"}) {
+		t.Errorf("%q", got)
 	}
 }

@@ -124,9 +124,6 @@ func telling(rows [][]float32, column int) (tolerance float64, ok bool) {
 	return tolerance, 2*different >= min(n, 128)
 }
 
-// seenTool is a tool of an examination that the model was trained on.
-type seenTool = card.SeenTool
-
 // finder recognises the tools that a model was trained on by their rows.
 type finder struct {
 	sketch  *model.Sketch
@@ -189,7 +186,7 @@ func (f *finder) same(values, row []float32) bool {
 // seen returns the tools whose rows are the rows of a tool of the sketch. With four columns
 // or more two rows are enough, because so many numbers do not coincide; with fewer it
 // takes three quarters of the rows.
-func (f *finder) seen() (out []seenTool) {
+func (f *finder) seen() (out []card.SeenTool) {
 	for tool, found := range f.found {
 		count := make(map[int]int)
 		for id := range found {
@@ -208,15 +205,15 @@ func (f *finder) seen() (out []seenTool) {
 			}
 		}
 		if best > 0 {
-			out = append(out, seenTool{Tool: tool, As: as})
+			out = append(out, card.SeenTool{Tool: tool, As: as})
 		}
 	}
-	slices.SortFunc(out, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+	slices.SortFunc(out, func(a, b card.SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
 	return out
 }
 
 // seenTools says in words which tools the model was trained on; nothing if there are none.
-func seenTools(seen []seenTool) string {
+func seenTools(seen []card.SeenTool) string {
 	var words []string
 	for _, s := range seen {
 		word := s.Tool

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -73,7 +74,7 @@ func TestToolsAreRecognised(t *testing.T) {
 				f.add("new", row)
 			}
 		}
-		if seen := f.seen(); !slices.Equal(seen, []seenTool{{Tool: "copy", As: fmt.Sprint("T", again)}}) {
+		if seen := f.seen(); !slices.Equal(seen, []card.SeenTool{{Tool: "copy", As: fmt.Sprint("T", again)}}) {
 			t.Fatalf("%d features, %d tools, %d windows: seen %+v, want T%d", columns, tools, n, seen, again)
 		}
 	})
@@ -90,7 +91,7 @@ func TestHalfAToolIsRecognised(t *testing.T) {
 	for _, row := range rows[50:] {
 		f.add("late", row)
 	}
-	if seen := f.seen(); !slices.Equal(seen, []seenTool{{Tool: "late", As: "T"}}) {
+	if seen := f.seen(); !slices.Equal(seen, []card.SeenTool{{Tool: "late", As: "T"}}) {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -246,14 +246,20 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		sample.add(group, features)
 		copies.add(group, start, features)
 	}
-	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil || in.Large }) {
-		t, counts, err := j.rowsOnDisk(ctx, m)
-		if err == nil {
-			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
+	end := func(t rowTable, counts card.Tally, err error) (rowTable, *model.Model, card.Tally, error) {
+		if err != nil {
+			return rowTable{}, nil, card.Tally{}, err
+		}
+		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
+			t.close()
+			return fail(err)
 		}
 		t.hold(copies.twins())
 		m.Provenance.Sketch = sample.sketch()
-		return t, m, counts, err
+		return t, m, counts, nil
+	}
+	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil || in.Large }) {
+		return end(j.rowsOnDisk(ctx, m))
 	}
 	found, gaps, err := collect(ctx, m, j.Inputs, j.Workers, keepAll, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
@@ -288,15 +294,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		return fail(err)
 	}
 	t, err := j.table(m, windowsOf(j.Inputs, found, true), join, &counts)
-	if err == nil {
-		t.hop = medianHop(found)
-		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
-			return fail(err)
-		}
-	}
-	t.hold(copies.twins())
-	m.Provenance.Sketch = sample.sketch()
-	return t, m, counts, err
+	t.hop = medianHop(found)
+	return end(t, counts, err)
 }
 
 // blank returns a model that has learnt nothing yet.

@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -260,7 +259,7 @@ func excluded(columns, patterns []string) ([]int, error) {
 	for _, p := range patterns {
 		before := len(out)
 		for j, name := range columns {
-			if ok, err := path.Match(p, name); err != nil {
+			if ok, err := table.MatchColumn(p, name); err != nil {
 				return nil, fmt.Errorf("exclude: %q is not a pattern: write * for any characters, as in 'CV3.*'", p)
 			} else if ok && !slices.Contains(out, j) {
 				out = append(out, j)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
@@ -75,10 +76,8 @@ func appendEncoder(b []byte, e *Encoder) []byte {
 }
 
 func (e Encoding) number() byte {
-	for i, known := range encodings {
-		if e == known {
-			return byte(i)
-		}
+	if i := slices.Index(encodings, e); i >= 0 {
+		return byte(i)
 	}
 	panic(fmt.Sprintf("classify: encoding %q has no number", string(e)))
 }

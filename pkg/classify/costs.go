@@ -69,12 +69,7 @@ func (c CostVector) Decide(posterior []float64) int {
 }
 
 func (c CostVector) weightless() bool {
-	for _, v := range c {
-		if v != 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c, func(cost float64) bool { return cost != 1 })
 }
 
 // Score returns how much speaks against the first class, in [0, 1]: the weighted

@@ -151,12 +151,7 @@ func cloneLayers(layers []layer) []layer {
 }
 
 func (n *Network) finite() bool {
-	for _, l := range n.layers {
-		if !finite(l.weights.Data) || !finite(l.bias) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(n.layers, func(l layer) bool { return !finite(l.weights.Data) || !finite(l.bias) })
 }
 
 // classWeights returns the weight of a row of each class, divided by the mean

@@ -314,10 +314,8 @@ func (c Class) words() string {
 // number from 0.
 func (r Rule) Named(word string) (class int, ok bool) {
 	names := r.Names()
-	for k, name := range names {
-		if strings.EqualFold(name, word) {
-			return k, true
-		}
+	if k := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, word) }); k >= 0 {
+		return k, true
 	}
 	k, err := strconv.ParseUint(word, 10, 31)
 	return int(k), err == nil && int(k) < len(names)

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -190,11 +189,11 @@ func (c CSV) ignored(names []string) (map[string]bool, error) {
 	for _, pattern := range c.Ignore {
 		some := false
 		for _, name := range names {
-			ok, err := path.Match(pattern, name)
+			ok, err := table.MatchColumn(pattern, name)
 			if err != nil {
 				return nil, fmt.Errorf("--ignore %s: not a pattern: write * for any characters", pattern)
 			}
-			if ok || name == pattern {
+			if ok {
 				some, ignored[name] = true, true
 			}
 		}

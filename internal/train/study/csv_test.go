@@ -3,8 +3,11 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/table"
 )
 
 func TestReadCSV(t *testing.T) {
@@ -32,6 +35,15 @@ func TestReadCSVOfWear(t *testing.T) {
 	}
 	if got, want := fmt.Sprintln(s.X.Data, s.Y, s.Kind, s.Rare), "[1 2 3 4] [0 1 0 1] tool vb from 300 on\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A column is left out by its own name, whatever is in it, and * stands for a slash too.
+func TestReadCSVIgnoresStrangeNames(t *testing.T) {
+	c := CSV{Path: "t.csv", Label: "state", Ignore: []string{"force [N]", "note*"}}
+	got, err := c.header(table.NewTextReader(strings.NewReader("a,force [N],note/1,state\n"), "t.csv"))
+	if err != nil || !slices.Equal(got.features, []int{0}) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package vote
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"testing"
 )
@@ -29,5 +30,16 @@ func TestRecut(t *testing.T) {
 	}
 	if g.cut != 0.25 {
 		t.Error("the guard itself has changed")
+	}
+}
+
+// A memory comes from outside: a sensor of which it says nothing is one that it has not seen.
+func TestCloneOfAStrangeMemory(t *testing.T) {
+	var m Memory
+	if err := json.Unmarshal([]byte(`{"F": null, "A": {"windows": 2}}`), &m); err != nil {
+		t.Fatal(err)
+	}
+	if c := m.Clone(); len(c) != 2 || c["F"] == nil || c["A"].Windows != 2 {
+		t.Errorf("%+v", c)
 	}
 }

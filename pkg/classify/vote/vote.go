@@ -181,12 +181,7 @@ func (s *Scorer) Judge(row []float32, score float64) Judgement {
 
 // missing reports whether all that is watched of the sensor is missing in a row.
 func (s *sensor) missing(row []float32) bool {
-	for _, j := range s.watched {
-		if v := row[j]; v == v {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.watched, func(j int) bool { return row[j] == row[j] })
 }
 
 // Bounded returns the guarded margin of a vote and of a network's score, in log odds; of a score that is NaN the vote's.

@@ -1,6 +1,7 @@
 package vote
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -29,7 +30,7 @@ type Sensed struct {
 func (m Memory) Clone() Memory {
 	m = maps.Clone(m)
 	for name, h := range m {
-		c := *h
+		c := *cmp.Or(h, new(held)) // null in JSON
 		c.At = slices.Clone(c.At)
 		c.Steps.Levels = slices.Clone(c.Steps.Levels)
 		m[name] = &c
