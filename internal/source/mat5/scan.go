@@ -281,16 +281,13 @@ func (s *scanner) numbers(name string, dims []int64) {
 		return
 	}
 	longest := max(rows, columns)
-	if slices.Contains(dims, total) { // a vector, in any dimension
-		longest = total
-	}
 	f := s.file
 	add := func(name string, first, step int64) {
 		f.series = append(f.series, series{variable: s.variable, at: s.at + first*int64(k.size()), step: step * int64(k.size()), kind: k, count: longest})
 		f.Infos = append(f.Infos, track.Info{Name: name, Len: longest})
 	}
 	switch {
-	case longest == total:
+	case slices.Contains(dims, total): // a vector, in any dimension
 		add(name, 0, 1)
 	case len(dims) > 2:
 		s.leave(name, fmt.Sprintf("of %d dimensions", len(dims)))
