@@ -26,11 +26,6 @@ type trackRows struct {
 	row    int64 // number of the row last read, from 1
 }
 
-func newTrackRows(file track.File, name string) *trackRows {
-	infos := file.Tracks()
-	return &trackRows{file: file, name: name, infos: infos, header: TrackNames(infos)}
-}
-
 // TrackNames returns what tracks are called: their names, with their groups
 // where several have one name.
 func TrackNames(infos []track.Info) []string {

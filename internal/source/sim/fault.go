@@ -306,8 +306,8 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 				out.Time = out.Time.Add(time.Duration(f.size() * float64(at-f.From)))
 			}
 		default:
-			x := s.copyOf(i, out.Samples[f.channel])
-			out.Samples[f.channel] = x
+			x := append(s.copies[i][:0], out.Samples[f.channel]...)
+			s.copies[i], out.Samples[f.channel] = x, x
 			first := int(math.Ceil(max(0, f.From-at).Seconds() * rate))
 			end := len(x)
 			if f.For > 0 {
@@ -323,12 +323,6 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 		return nil
 	}
 	return out
-}
-
-// copyOf returns a copy of x that fault i may spoil, valid until its next call.
-func (s *faulty) copyOf(i int, x []float32) []float32 {
-	s.copies[i] = append(s.copies[i][:0], x...)
-	return s.copies[i]
 }
 
 // spoil changes the samples of a sensor's fault, the first of which has the given

@@ -3,6 +3,7 @@ package tdms
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"sort"
@@ -169,7 +170,7 @@ func readStep(kind string, at int, get func(name string) (value, bool)) (st step
 			slices.Reverse(st.from)
 			slices.Reverse(st.to)
 		}
-		if err == nil && (len(st.from) == 0 || len(st.from) != len(st.to) || !slices.IsSorted(st.from) || len(slices.Compact(slices.Clone(st.from))) < len(st.from) || slices.ContainsFunc(st.from, isNaN)) {
+		if err == nil && (len(st.from) == 0 || len(st.from) != len(st.to) || !slices.IsSorted(st.from) || len(slices.Compact(slices.Clone(st.from))) < len(st.from) || slices.ContainsFunc(st.from, math.IsNaN)) {
 			err = fmt.Errorf("scale %d is a table of %d and %d numbers that do not ascend or descend", at, len(st.from), len(st.to))
 		}
 	case "AdvancedAPI":
@@ -178,8 +179,6 @@ func readStep(kind string, at int, get func(name string) (value, bool)) (st step
 	}
 	return st, err
 }
-
-func isNaN(v float64) bool { return v != v }
 
 // numbers reads a list of a scale, of the given size if the file does not say it.
 func numbers(name string, size, at int, get func(name string) (value, bool)) (out []float64, err error) {
