@@ -116,8 +116,9 @@ func (r *trackRows) said(col int) bool {
 func (r *trackRows) moment(col, date int, by *Stamps) (moment, error) {
 	if r.infos[col].Text {
 		cell := r.values[r.at[col]].Texts[r.i]
-		if date >= 0 && r.infos[date].Text {
-			cell = r.values[r.at[date]].Texts[r.i] + " " + cell
+		if date >= 0 {
+			day, _ := r.text(date) // of numbers too, such as 20261102
+			cell = day + " " + cell
 		}
 		return momentOf(cell, by, func(text string) error { return r.errorf(col, "%s", text) })
 	}

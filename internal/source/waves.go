@@ -154,7 +154,7 @@ func (w *waves) notFound(channel int, name string) error {
 	if near := nearest(name, names); len(near) > 0 {
 		remedy = "the nearest names there are " + strings.Join(near, ", ")
 	} else if len(names) > 0 {
-		remedy = fmt.Sprintf("it holds %s, the layout %s: set `from` of each channel to one of the former", someOf(names), twoOf(layoutNames(w.layout, w.rec)))
+		remedy = fmt.Sprintf("it holds %s, the layout %s: set `from` of each channel to one of the former", someOf(names), listed(layoutNames(w.layout, w.rec), 2))
 	}
 	return fmt.Errorf("source: %s: no channel %q, which the layout names as %s: %s", w.name, name, what, remedy)
 }
@@ -295,7 +295,7 @@ func checkLengths(path string, infos []track.Info, tracks []int, warn func(text 
 	}
 	if i := slices.IndexFunc(tracks, apart); i > 0 && warn != nil {
 		a, b := infos[tracks[0]], infos[tracks[i]]
-		warn(fmt.Sprintf("%s: channels %q and %q begin %v apart, and the layout gives both one rate: they are read as if they began together: start them by one trigger, or take one out of the layout",
+		warn(fmt.Sprintf("%s: channels %q and %q begin %v apart, and are read side by side: start them by one trigger, or take one out of the layout",
 			path, a.Path(), b.Path(), a.Start.Sub(b.Start).Abs()))
 	}
 	byLength := func(i, j int) int { return cmp.Compare(infos[i].Len, infos[j].Len) }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +218,7 @@ func TestUnequalLengths(t *testing.T) {
 // Channels of one rate that begin apart are read side by side, with a warning, and so are columns.
 func TestStartsApart(t *testing.T) {
 	at := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
-	const warns = `f.tdms: channels "ax" and "ay" begin 2ms apart, and the layout gives both one rate: they are read as if they began together: start them by one trigger, or take one out of the layout`
+	const warns = `f.tdms: channels "ax" and "ay" begin 2ms apart, and are read side by side: start them by one trigger, or take one out of the layout`
 	for name, tc := range map[string]struct {
 		ax, ay  time.Time
 		columns signal.Recording
@@ -292,5 +293,24 @@ func TestTracksAsTable(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("got %v, want %s…", err, name)
 		}
+	}
+}
+
+// A date that a column of numbers holds goes before the time of the day in another column, as in tables of text.
+func TestTracksWithDateOfNumbers(t *testing.T) {
+	var m memory
+	m.add(track.Info{Name: "day"}, 20261102, 20261103, math.NaN())
+	m.addText("t", "23:59:59.5", "00:00:00", "00:00:00.5")
+	m.add(track.Info{Name: "ax"}, 1, 2, 3)
+	src, err := openTracks(&m, "f.parquet", layout(t, 2, "ax"), signal.Recording{Time: "t", Date: "day"}, tableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := src.Next(t.Context())
+	if want := time.Date(2026, 11, 2, 23, 59, 59, 500e6, time.UTC); err != nil || b.Len() != 2 || !b.Time.Equal(want) {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if _, err := src.Next(t.Context()); err == nil || !strings.Contains(err.Error(), `row 3: column "t": "00:00:00.5" is not a time`) {
+		t.Error(err)
 	}
 }
