@@ -38,7 +38,7 @@ type column interface {
 type decoder struct {
 	machine string
 	layout  *signal.Layout
-	origins []signal.Origin // by channel
+	origins []signal.Origin      // by channel
 	missing func(v float64) bool // nil: no number stands for a missing value
 }
 

@@ -121,10 +121,8 @@ func quoted(names []string) (q []string) {
 }
 
 func (h *Holes) hole(name string) *Hole {
-	for i := range h.Holes {
-		if h.Holes[i].Name == name {
-			return &h.Holes[i]
-		}
+	if i := slices.IndexFunc(h.Holes[:], func(h Hole) bool { return h.Name == name }); i >= 0 {
+		return &h.Holes[i]
 	}
 	return nil
 }

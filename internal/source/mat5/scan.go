@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +42,6 @@ var numeric = map[kind]struct {
 
 // size returns the bytes of a value, 0 if it is not a number.
 func (k kind) size() int { return numeric[k].size }
-
-func (k kind) decoder(order binary.ByteOrder) func([]byte) float64 {
-	return track.Decoder(numeric[k].class, numeric[k].size, order)
-}
 
 // Classes of arrays.
 const (

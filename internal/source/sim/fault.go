@@ -155,10 +155,8 @@ func (f Fault) check() error {
 
 // rule returns the rule of the kind of f, nil if no kind has that name.
 func (f Fault) rule() *faultRule {
-	for i := range kinds {
-		if kinds[i].kind == f.Kind {
-			return &kinds[i]
-		}
+	if i := slices.IndexFunc(kinds, func(k faultRule) bool { return k.kind == f.Kind }); i >= 0 {
+		return &kinds[i]
 	}
 	return nil
 }
