@@ -111,7 +111,7 @@ func (t *tableSource) remedy(name string, rec signal.Recording) string {
 	if near := nearest(name, header); len(near) > 0 {
 		return "correct the layout or the header; the nearest names there are " + strings.Join(near, ", ")
 	}
-	return fmt.Sprintf("the header has %s, the layout %s: correct one of them, or give the file that belongs to this layout", twoOf(header), twoOf(layoutNames(t.layout, rec)))
+	return fmt.Sprintf("the header has %s, the layout %s: correct one of them, or give the file that belongs to this layout", listed(header, 2), listed(layoutNames(t.layout, rec), 2))
 }
 
 // layoutNames returns the names under which a layout looks for its channels.
@@ -121,9 +121,6 @@ func layoutNames(l *signal.Layout, rec signal.Recording) (names []string) {
 	}
 	return names
 }
-
-// twoOf lists two names, quoted.
-func twoOf(names []string) string { return listed(names, 2) }
 
 // nearest returns up to three names that are like name, quoted, the most like
 // it first: at most every third letter differs, without regard to case.

@@ -125,7 +125,7 @@ func openTracks(file track.File, path string, layout *signal.Layout, rec signal.
 	if err := checkTable(path, layout); err != nil {
 		return nil, err
 	}
-	rows := newTrackRows(file, path)
+	rows := &trackRows{file: file, name: path, infos: file.Tracks(), header: TrackNames(file.Tracks())}
 	t, err := newTable(rows, path, layout, rec, opt)
 	if err == nil {
 		err = checkLengths(path, rows.infos, rows.tracks, opt.Warn)

@@ -398,7 +398,7 @@ func (f *lvmFile) join() error {
 		for c, name := range p.names {
 			info := track.Info{Name: name, Unit: p.cell("Y_Unit_Label", c), Len: p.count}
 			if !uneven {
-				info.Rate, info.Len = roundRate(1/p.steps[c]), p.counts[c]
+				info.Rate, info.Len = track.RoundRate(1/p.steps[c]), p.counts[c]
 			}
 			pieces = append(pieces, f.piece(p, c, info, f.column(c), false))
 		}
@@ -432,14 +432,6 @@ func (f *lvmFile) piece(p *lvmPart, channel int, info track.Info, cell int, time
 		lines := lvmLines{r: bufio.NewReader(io.NewSectionReader(f.in, p.at, f.size-p.at)), line: p.from - 1}
 		return &lvmColumn{f: f, part: p, count: info.Len, cell: cell, times: times, zero: zero, lines: lines}, nil
 	}}
-}
-
-// roundRate returns the whole rate that is meant where the time between samples is written with six digits.
-func roundRate(rate float64) float64 {
-	if whole := math.Round(rate); math.Abs(whole/rate-1) < 5e-6 {
-		return whole
-	}
-	return rate
 }
 
 // lvmColumn reads the cells of a column of a part: numbers, or times in seconds.

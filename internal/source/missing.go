@@ -25,6 +25,14 @@ func missingOf(cells []string) missingCells {
 	return m
 }
 
+// IsMissing returns what reports whether a number is one that a layout's `recording: missing` names, nil if it names none.
+func IsMissing(cells []string) func(v float64) bool {
+	if len(cells) == 0 {
+		return nil
+	}
+	return missingOf(cells).number
+}
+
 // word reports whether a cell is one of them as it is written.
 func (m missingCells) word(cell string) bool {
 	return len(m.cells) > 0 && slices.ContainsFunc(m.cells, func(c string) bool { return strings.EqualFold(c, cell) })

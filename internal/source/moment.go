@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,12 +144,10 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 
 // isDate reports whether a cell is a date without a time.
 func isDate(cell string) bool {
-	for _, layout := range []string{time.DateOnly, "2006/1/2", "2.1.2006", "2/1/2006", "1/2/2006", "2.1.06"} {
-		if _, err := time.Parse(layout, cell); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{time.DateOnly, "2006/1/2", "2.1.2006", "2/1/2006", "1/2/2006", "2.1.06"}, func(layout string) bool {
+		_, err := time.Parse(layout, cell)
+		return err == nil
+	})
 }
 
 // minutes is a time of minutes and seconds with a fraction, as spreadsheets write it: 06:00 may be hours.

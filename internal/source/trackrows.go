@@ -26,11 +26,6 @@ type trackRows struct {
 	row    int64 // number of the row last read, from 1
 }
 
-func newTrackRows(file track.File, name string) *trackRows {
-	infos := file.Tracks()
-	return &trackRows{file: file, name: name, infos: infos, header: TrackNames(infos)}
-}
-
 // TrackNames returns what tracks are called: their names, with their groups
 // where several have one name.
 func TrackNames(infos []track.Info) []string {
@@ -121,8 +116,9 @@ func (r *trackRows) said(col int) bool {
 func (r *trackRows) moment(col, date int, by *Stamps) (moment, error) {
 	if r.infos[col].Text {
 		cell := r.values[r.at[col]].Texts[r.i]
-		if date >= 0 && r.infos[date].Text {
-			cell = r.values[r.at[date]].Texts[r.i] + " " + cell
+		if date >= 0 {
+			day, _ := r.text(date) // of numbers too, such as 20261102
+			cell = day + " " + cell
 		}
 		return momentOf(cell, by, func(text string) error { return r.errorf(col, "%s", text) })
 	}

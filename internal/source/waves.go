@@ -20,7 +20,7 @@ import (
 // A file may hold the same channels several times, in groups of which each is
 // the recording of one hole. Then each group is a session, in the order of the
 // file, and its name is Context.Hole. Groups with other rates than the
-// layout, such as decimated copies, are left out.
+// layout, such as decimated copies, are left out, with a warning.
 type waves struct {
 	name   string
 	file   track.File
@@ -83,7 +83,6 @@ func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Re
 // findParts finds the tracks of the channels, given what they are called.
 func (w *waves) findParts(from []string) ([]part, error) {
 	candidates := make([][]int, len(from))
-	single := part{tracks: make([]int, len(from))}
 	several := -1
 	for i, name := range from {
 		candidates[i] = findTracks(name, w.infos)
@@ -93,37 +92,48 @@ func (w *waves) findParts(from []string) ([]part, error) {
 		case n > 1:
 			several = i
 		}
-		single.tracks[i] = candidates[i][0]
 	}
 	if several < 0 {
+		single := part{tracks: slices.Concat(candidates...)}
 		return []part{single}, w.checkPart(single)
 	}
 	var parts []part
 	var mismatch error
-	var lacking skipped
-	for _, first := range candidates[several] {
-		p := part{hole: w.infos[first].Group, tracks: make([]int, len(from))}
-		for i, cs := range candidates {
-			k := slices.IndexFunc(cs, func(j int) bool { return w.infos[j].Group == p.hole })
+	var lacking, unfit skipped
+	seen := make(map[string]bool)
+	for _, track := range slices.Sorted(slices.Values(slices.Concat(candidates...))) {
+		p := part{hole: w.infos[track].Group}
+		if seen[p.hole] {
+			continue
+		}
+		seen[p.hole] = true
+		within := func(j int) bool { return w.infos[j].Group == p.hole }
+		for _, cs := range candidates {
+			k := slices.IndexFunc(cs, within)
 			if k < 0 {
-				p.tracks = nil
 				break
 			}
-			p.tracks[i] = cs[k]
+			if slices.ContainsFunc(cs[k+1:], within) {
+				return nil, fmt.Errorf("source: %s: two channels are named %q: rename or remove one", w.name, w.infos[cs[k]].Path())
+			}
+			p.tracks = append(p.tracks, cs[k])
 		}
-		if p.tracks == nil {
+		if len(p.tracks) < len(from) {
 			lacking.add("%q", p.hole)
-			continue
-		}
-		if err := w.checkPart(p); err != nil {
+		} else if err := w.checkPart(p); err != nil {
 			mismatch = err
-			continue
+			unfit.add("%q: %s", p.hole, strings.TrimPrefix(err.Error(), "source: "+w.name+": "))
+		} else {
+			parts = append(parts, p)
 		}
-		parts = append(parts, p)
 	}
-	if lacking.count > 0 && len(parts) > 0 && w.opt.Warn != nil {
-		w.opt.Warn(fmt.Sprintf("%s: groups without all channels of the layout, left out: %d, the first is %s", w.name, lacking.count, lacking.first))
+	leave := func(groups string, s skipped) {
+		if s.count > 0 && len(parts) > 0 && w.opt.Warn != nil {
+			w.opt.Warn(fmt.Sprintf("%s: groups %s the layout, left out: %d, the first is %s", w.name, groups, s.count, s.first))
+		}
 	}
+	leave("without all channels of", lacking)
+	leave("with other channels than", unfit)
 	if len(parts) > 0 {
 		return parts, nil
 	}
@@ -144,7 +154,7 @@ func (w *waves) notFound(channel int, name string) error {
 	if near := nearest(name, names); len(near) > 0 {
 		remedy = "the nearest names there are " + strings.Join(near, ", ")
 	} else if len(names) > 0 {
-		remedy = fmt.Sprintf("it holds %s, the layout %s: set `from` of each channel to one of the former", someOf(names), twoOf(layoutNames(w.layout, w.rec)))
+		remedy = fmt.Sprintf("it holds %s, the layout %s: set `from` of each channel to one of the former", someOf(names), listed(layoutNames(w.layout, w.rec), 2))
 	}
 	return fmt.Errorf("source: %s: no channel %q, which the layout names as %s: %s", w.name, name, what, remedy)
 }
@@ -276,9 +286,18 @@ func (w *waves) openPart() error {
 // IsShort reports whether n values are too few for a track at the rate of one of most values: a recorder that is stopped loses a few.
 func IsShort(n, most int64) bool { return float64(n) < 0.99*float64(most) }
 
-// checkLengths reports tracks that are read side by side, so that they end with the shortest one. If nothing says their rates, a far shorter
-// one is of another rate.
+// checkLengths reports tracks that are read side by side, so that they begin together and end with the shortest one. If nothing says their
+// rates, a far shorter one is of another rate.
 func checkLengths(path string, infos []track.Info, tracks []int, warn func(text string)) error {
+	apart := func(j int) bool {
+		a, b := infos[tracks[0]], infos[j]
+		return !a.Start.IsZero() && !b.Start.IsZero() && a.Start.Sub(b.Start).Abs().Seconds()*a.Rate > 1
+	}
+	if i := slices.IndexFunc(tracks, apart); i > 0 && warn != nil {
+		a, b := infos[tracks[0]], infos[tracks[i]]
+		warn(fmt.Sprintf("%s: channels %q and %q begin %v apart, and are read side by side: start them by one trigger, or take one out of the layout",
+			path, a.Path(), b.Path(), a.Start.Sub(b.Start).Abs()))
+	}
 	byLength := func(i, j int) int { return cmp.Compare(infos[i].Len, infos[j].Len) }
 	short, long := infos[slices.MinFunc(tracks, byLength)], infos[slices.MaxFunc(tracks, byLength)]
 	if short.Len < 0 || short.Len == long.Len {

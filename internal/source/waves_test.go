@@ -3,6 +3,8 @@ package source
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +66,7 @@ func twoRates(t *testing.T) *signal.Layout {
 }
 
 // TestWaves reads two holes of two rates: groups are sessions, a late start is a
-// gap, decimated copies are left out, and so, with a warning, are groups that lack a channel.
+// gap, and groups of other rates, such as decimated copies, or that lack a channel, whichever, are left out with a warning.
 func TestWaves(t *testing.T) {
 	at := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
 	var m memory
@@ -78,6 +80,8 @@ func TestWaves(t *testing.T) {
 	m.add(track.Info{Group: "Decimated", Name: "PXI1Slot2/ai1", Rate: 10}, 1)
 	m.add(track.Info{Group: "Decimated", Name: "F", Rate: 1}, 1)
 	m.add(track.Info{Group: "Hole 3", Name: "PXI1Slot2/ai1", Rate: 1000}, 1)
+	m.add(track.Info{Group: "Hole 4", Name: "PXI1Slot2/ai0", Rate: 1000}, 1)
+	m.add(track.Info{Group: "Hole 4", Name: "F", Rate: 100}, 1)
 	var said []string
 	rec := signal.Recording{Origins: map[string]signal.Origin{
 		"ax": {From: "PXI1Slot2/ai0", Gain: 1}, "ay": {From: "PXI1Slot2/ai1", Gain: 2, Offset: 1}, "thrust": {From: "F", Gain: -1},
@@ -86,8 +90,12 @@ func TestWaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(said, "\n"); got != `f.tdms: groups without all channels of the layout, left out: 1, the first is "Hole 3"` {
-		t.Errorf("warnings: %s", got)
+	want := []string{
+		`f.tdms: groups without all channels of the layout, left out: 2, the first is "Hole 3"`,
+		`f.tdms: groups with other channels than the layout, left out: 1, the first is "Decimated": channel "Decimated/PXI1Slot2/ai0" was recorded at 10 Hz, but the layout says 1000 Hz for ax: correct ` + "`rate`",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("warnings: %s", strings.Join(said, "\n"))
 	}
 	c, err := NewCutter(w, window.Spec{Length: time.Second})
 	if err != nil {
@@ -111,7 +119,7 @@ func TestWaves(t *testing.T) {
 			cut.Window.Start.Format("04:05.000"), x[0][0], x[0][999], x[1][0], x[1][99], x[2][0]))
 	}
 	// Windows begin where there are samples of both rates.
-	want := []string{
+	want = []string{
 		"Hole 1 7: gap 500ms, missing samples",
 		"drill Hole 1 7: 00:00.500 ax 500…1499 thrust -100…-199 ay 1001",
 		"Hole 1 7: gap 600ms, end of session",
@@ -153,6 +161,8 @@ func TestWavesErrors(t *testing.T) {
 		{"other rate", m(track.Info{Name: "ax", Rate: 1010}, ay, f), signal.Recording{}},
 		{"channels in different groups", m(in("1", ax), in("2", ax), in("1", ay), in("2", f)), signal.Recording{}},
 		{"every group of another rate", m(in("1", track.Info{Name: "ax", Rate: 5}), in("1", ay), in("1", f), in("2", track.Info{Name: "ax", Rate: 6}), in("2", ay), in("2", f)), signal.Recording{}},
+		{"two channels of one name", m(ax, ay, f, ax), signal.Recording{}},
+		{"two channels of one name in a group", m(in("1", ay), in("1", ax), in("1", f), in("2", ax), in("2", ay), in("2", f), in("2", ay)), signal.Recording{}},
 		{"text", text, signal.Recording{}},
 		{"beyond float32", huge, signal.Recording{}},
 		{"beyond float32 when calibrated", m(ax, ay, f), signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "ay", Gain: 1e300}}}},
@@ -200,6 +210,35 @@ func TestUnequalLengths(t *testing.T) {
 			err = nil
 		}
 		if got := strings.Join(warned, "; "); (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails || got != tc.warns {
+			t.Errorf("%s: %v, %q", name, err, got)
+		}
+	}
+}
+
+// Channels of one rate that begin apart are read side by side, with a warning, and so are columns.
+func TestStartsApart(t *testing.T) {
+	at := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
+	const warns = `f.tdms: channels "ax" and "ay" begin 2ms apart, and are read side by side: start them by one trigger, or take one out of the layout`
+	for name, tc := range map[string]struct {
+		ax, ay  time.Time
+		columns signal.Recording
+		warns   string
+	}{
+		"less than a sample": {at, at.Add(time.Millisecond / 2), signal.Recording{}, ""},
+		"later":              {at, at.Add(2 * time.Millisecond), signal.Recording{}, warns},
+		"earlier":            {at, at.Add(-2 * time.Millisecond), signal.Recording{}, warns},
+		"one is not known":   {at, time.Time{}, signal.Recording{}, ""},
+		"columns":            {at, at.Add(2 * time.Millisecond), signal.Recording{VBMax: "ax"}, warns},
+	} {
+		var m memory
+		m.add(track.Info{Name: "ax", Rate: 1000, Start: tc.ax}, ramp(0, 10)...)
+		m.add(track.Info{Name: "ay", Rate: 1000, Start: tc.ay}, ramp(0, 10)...)
+		var warned []string
+		src, err := openTracks(&m, "f.tdms", layout(t, 1000, "ax", "ay"), tc.columns, tableOptions{Warn: func(text string) { warned = append(warned, text) }})
+		if err == nil {
+			_, err = src.Next(t.Context())
+		}
+		if got := strings.Join(warned, "; "); err != nil || got != tc.warns {
 			t.Errorf("%s: %v, %q", name, err, got)
 		}
 	}
@@ -254,5 +293,24 @@ func TestTracksAsTable(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("got %v, want %s…", err, name)
 		}
+	}
+}
+
+// A date that a column of numbers holds goes before the time of the day in another column, as in tables of text.
+func TestTracksWithDateOfNumbers(t *testing.T) {
+	var m memory
+	m.add(track.Info{Name: "day"}, 20261102, 20261103, math.NaN())
+	m.addText("t", "23:59:59.5", "00:00:00", "00:00:00.5")
+	m.add(track.Info{Name: "ax"}, 1, 2, 3)
+	src, err := openTracks(&m, "f.parquet", layout(t, 2, "ax"), signal.Recording{Time: "t", Date: "day"}, tableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := src.Next(t.Context())
+	if want := time.Date(2026, 11, 2, 23, 59, 59, 500e6, time.UTC); err != nil || b.Len() != 2 || !b.Time.Equal(want) {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if _, err := src.Next(t.Context()); err == nil || !strings.Contains(err.Error(), `row 3: column "t": "00:00:00.5" is not a time`) {
+		t.Error(err)
 	}
 }

@@ -49,7 +49,7 @@ var earliest, released = date(2000, 1, 1), date(2026, 1, 1)
 const maxFuture = 366 * 24 * time.Hour
 
 // checkTime reports a time that is about the host's time once it is taken for another unit or epoch, and one that
-// cannot be. A time that is wrong in another way is taken, see offBy: the host's clock may be the wrong one.
+// cannot be. A time that is wrong in another way is taken, see maxAhead: the host's clock may be the wrong one.
 func checkTime(at, now time.Time) error {
 	ns := at.UnixNano()
 	off := func(seconds float64, epoch time.Time) float64 {
@@ -79,12 +79,6 @@ const (
 	maxBehind   = 24 * time.Hour
 	noticeEvery = time.Hour
 )
-
-// offBy returns by how much a time is ahead of the host's clock, or behind if it is negative, and whether that is implausible.
-func offBy(at, now time.Time) (ahead time.Duration, off bool) {
-	ahead = at.Sub(now)
-	return ahead, ahead > maxAhead || -ahead > maxBehind
-}
 
 // misdatedText returns what is to be said of so many frames, the last of which is off.
 func misdatedText(at time.Time, ahead time.Duration, frames uint64) error {

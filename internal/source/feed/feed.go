@@ -273,7 +273,7 @@ func (f *Feed) admit(a arrival) {
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
 	now := f.check.now()
-	if ahead, off := offBy(b.Time, now); off {
+	if ahead := b.Time.Sub(now); ahead > maxAhead || -ahead > maxBehind {
 		b.Quality |= signal.ClockOff
 		if frames, say := f.misdated.Note(now, noticeEvery); say {
 			f.notify(Notice{Text: "the time of a frame is implausible", Err: misdatedText(b.Time, ahead, frames)})

@@ -38,11 +38,12 @@ type column interface {
 type decoder struct {
 	machine string
 	layout  *signal.Layout
-	origins []signal.Origin // by channel
+	origins []signal.Origin      // by channel
+	missing func(v float64) bool // nil: no number stands for a missing value
 }
 
 func newDecoder(cfg Config) *decoder {
-	d := &decoder{machine: cfg.Machine, layout: cfg.Layout}
+	d := &decoder{machine: cfg.Machine, layout: cfg.Layout, missing: source.IsMissing(cfg.Columns.Missing)}
 	for _, c := range cfg.Layout.Channels() {
 		d.origins = append(d.origins, cfg.Columns.Origin(c.Name))
 	}
@@ -116,7 +117,19 @@ func (d *decoder) block(f facts, cols map[string]column) (*source.Block, error) 
 			return nil, fmt.Errorf("columns %q and %q have %d and %d samples: send as many of each", d.origins[group.Channels[0]].From, o.From, rows, col.Len())
 		}
 		b.Samples[i], all = all[:rows:rows], all[rows:]
+		var gone []int // what the sender writes where a value is missing
+		if d.missing != nil {
+			col.Store(b.Samples[i], 1, 0)
+			for k, v := range b.Samples[i] {
+				if d.missing(float64(v)) {
+					gone = append(gone, k)
+				}
+			}
+		}
 		col.Store(b.Samples[i], o.Gain, o.Offset)
+		for _, k := range gone {
+			b.Samples[i][k] = float32(math.NaN())
+		}
 	}
 	return b, nil
 }

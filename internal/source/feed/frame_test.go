@@ -65,6 +65,19 @@ func TestFrame(t *testing.T) {
 			t.Errorf("%s: %v, want %v", why, got, tc.want)
 		}
 	}
+	// What the layout takes for missing is missing, before it is calibrated.
+	d = newDecoder(Config{Machine: drill, Layout: l, Columns: signal.Recording{
+		Origins: map[string]signal.Origin{"c": {From: "c", Gain: 2, Offset: 1}}, Missing: []string{"undefined", "-9999", "0.1"},
+	}})
+	for _, frame := range [][]byte{
+		force(t, metadata(), p.Float32, "[0.1, -9999, 2]"), force(t, metadata(), p.Float64, "[-9999, 0.1, 2]"),
+		[]byte(fmt.Sprintf(`{"session": 7, "first": 0, "time_ns": %d, "channels": {"c": [-9999, null, 2]}}`, origin.UnixNano())),
+	} {
+		if b, err := d.decode(frame); err != nil || fmt.Sprint(b.Samples) != "[[NaN NaN 5]]" {
+			t.Errorf("%+v, %v", b, err)
+		}
+	}
+	d = newDecoder(Config{Machine: drill, Layout: l})
 	// Columns in another order, and one that is not a channel.
 	b, err := d.decode(floats(t, metadata("first", "80", "hole", "H3"), []string{"b", "index", "a"}, []float32{1, 2}, []float32{9, 9}, []float32{3, 4}))
 	if err != nil {

@@ -46,10 +46,8 @@ func (m MQTT) Check() error {
 	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", !m.Login.IsZero()); err != nil {
 		return fmt.Errorf("feed: broker: %w", err)
 	}
-	if !m.Login.IsZero() {
-		if err := m.Login.Check(); err != nil {
-			return fmt.Errorf("feed: %w", err)
-		}
+	if err := m.Login.Check(); err != nil && !m.Login.IsZero() {
+		return fmt.Errorf("feed: %w", err)
 	}
 	if _, err := m.TLS.Client(); err != nil {
 		return fmt.Errorf("feed: TLS: %w", err)

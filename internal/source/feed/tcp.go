@@ -152,28 +152,28 @@ func (s *listener) serve(conn net.Conn) {
 // life for long, it is disconnected for c.
 func (s *listener) take(c *client) bool {
 	c.last.Store(time.Now().UnixNano())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.slot <- struct{}{}: // while nobody asks whose it is
+		s.sender = c
+		return true
+	default:
+	}
+	if time.Since(time.Unix(0, s.sender.last.Load())) <= idleTimeouts*s.cfg.Timeout {
+		return false
+	}
+	_ = s.sender.SetReadDeadline(time.Unix(1, 0)) // ends what waits
+	s.mu.Unlock()
 	select {
 	case s.slot <- struct{}{}:
-	default:
 		s.mu.Lock()
-		idle := s.sender != nil && time.Since(time.Unix(0, s.sender.last.Load())) > idleTimeouts*s.cfg.Timeout
-		if idle {
-			_ = s.sender.SetReadDeadline(time.Unix(1, 0)) // ends what waits
-		}
-		s.mu.Unlock()
-		if !idle {
-			return false
-		}
-		select {
-		case s.slot <- struct{}{}:
-		case <-time.After(s.cfg.Timeout):
-			return false
-		}
+		s.sender = c
+		return true
+	case <-time.After(s.cfg.Timeout):
+		s.mu.Lock()
+		return false
 	}
-	s.mu.Lock()
-	s.sender = c
-	s.mu.Unlock()
-	return true
 }
 
 // handshake begins TLS.

@@ -17,8 +17,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -362,5 +364,23 @@ func TestTCPRefusesOneFrame(t *testing.T) {
 	expect(t, r, "ok 4\n")
 	if n := f.Stats().Refused[Counter]; n != 1 {
 		t.Errorf("%d frames refused", n)
+	}
+}
+
+// Who finds that there is a client finds which one: the place has a sender as soon as it is taken.
+func TestPlaceHasSender(t *testing.T) {
+	for range 5000 {
+		s := &listener{Feed: &Feed{cfg: Config{Timeout: time.Minute}}, slot: make(chan struct{}, 1)}
+		var wg sync.WaitGroup
+		wg.Go(func() { s.take(&client{peer: "a"}) })
+		for len(s.slot) == 0 {
+			runtime.Gosched()
+		}
+		s.mu.Lock()
+		none := s.sender == nil
+		s.mu.Unlock()
+		if wg.Wait(); none {
+			t.Fatal("the place is taken, and nobody has it")
+		}
 	}
 }

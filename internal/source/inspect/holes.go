@@ -35,10 +35,12 @@ type Hole struct {
 	Power []float64 // mean power spectrum of the middle; index 0 is not used
 	Width float64   // of a bin of it, in Hz
 
-	start, end time.Time // of its windows' starts
+	session    int64     // of its windows
+	start, end time.Time // of their starts
 	at         []float64 // seconds from the first window to the end of each
 	rows       [][]float32
 	middle     []bool
+	cut        float64 // windows in the middle
 }
 
 // trend is a feature over both holes.
@@ -70,19 +72,25 @@ func CompareHoles(ctx context.Context, path string, opt Options, channel string,
 	h := &Holes{Path: path, Channel: layout.Channels()[c]}
 	h.Holes[0].Name, h.Holes[1].Name = first, second
 	var seen []string
+	twice := ""
 	err := eachWindow(ctx, path, opt, func(w *window.Window) {
 		if !slices.Contains(seen, w.Hole) {
 			seen = append(seen, w.Hole)
 		}
 		if hole := h.hole(w.Hole); hole != nil {
 			if hole.start.IsZero() {
-				hole.start = w.Start
+				hole.start, hole.session = w.Start, w.Session
+			} else if w.Session != hole.session {
+				twice = hole.Name
 			}
 			hole.end = w.Start
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	if twice != "" {
+		return nil, fmt.Errorf("inspect: %s: several tools have a hole %q: make a file of each tool", path, twice)
 	}
 	for i := range h.Holes {
 		if hole := &h.Holes[i]; hole.start.IsZero() {
@@ -106,8 +114,10 @@ func CompareHoles(ctx context.Context, path string, opt Options, channel string,
 	if err != nil {
 		return nil, err
 	}
-	for i := range h.Holes {
-		h.Holes[i].average()
+	for _, hole := range h.Holes {
+		for k := range hole.Power { // a mean of those that were added
+			hole.Power[k] /= hole.cut
+		}
 	}
 	h.choose(layout, c, x)
 	return h, nil
@@ -121,10 +131,8 @@ func quoted(names []string) (q []string) {
 }
 
 func (h *Holes) hole(name string) *Hole {
-	for i := range h.Holes {
-		if h.Holes[i].Name == name {
-			return &h.Holes[i]
-		}
+	if i := slices.IndexFunc(h.Holes[:], func(h Hole) bool { return h.Name == name }); i >= 0 {
+		return &h.Holes[i]
 	}
 	return nil
 }
@@ -177,24 +185,12 @@ func (h *Hole) add(w *window.Window, channel int, x *signal.Extractor) {
 		return
 	}
 	power, hz := signal.PowerSpectrum(samples, float64(len(samples))/w.Length.Seconds())
+	h.cut++
 	if h.Power == nil {
 		h.Power, h.Width = make([]float64, len(power)), hz
 	}
 	for k, p := range power {
 		h.Power[k] += p
-	}
-}
-
-// average makes a mean of the summed spectra.
-func (h *Hole) average() {
-	n := 0
-	for _, m := range h.middle {
-		if m {
-			n++
-		}
-	}
-	for k := range h.Power {
-		h.Power[k] /= float64(n)
 	}
 }
 

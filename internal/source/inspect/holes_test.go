@@ -109,3 +109,20 @@ func TestCompareHolesErrors(t *testing.T) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
+
+// Holes of several tools that have one name are not drawn as one.
+func TestCompareHolesOfTools(t *testing.T) {
+	path, opt := twoHoles(t)
+	var b strings.Builder
+	b.WriteString("tool,hole,ax,fz\n")
+	for i := range 16_000 {
+		fmt.Fprintf(&b, "T%d,H%d,%d,%d\n", 1+i/8000, 1+i/4000%2, i%7, i%3)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	opt.Columns.Tool = "tool"
+	if h, err := CompareHoles(t.Context(), path, opt, "", "H1", "H2"); err == nil || !strings.Contains(err.Error(), `several tools have a hole "H2": make a file of each tool`) {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

@@ -177,7 +177,7 @@ func (f *file) column(i int) (track.Column, error) {
 	if err != nil {
 		return nil, fail(0, err)
 	}
-	return &track.Strided{Stream: r, Size: s.kind.size(), Step: s.step, Count: s.count, Decode: s.kind.decoder(f.order), Fail: fail}, nil
+	return &track.Strided{Stream: r, Size: s.kind.size(), Step: s.step, Count: s.count, Decode: track.Decoder(numeric[s.kind].class, s.kind.size(), f.order), Fail: fail}, nil
 }
 
 // errorf returns an error about what is at a byte of the file.

@@ -130,6 +130,7 @@ func fixtures() (fs []fixture) {
 			add(b.numbers("wide", 2, 3, kindInt16, []int16{1, 2, 3, 4, 5, 6}))
 			add(b.matrix("deep", classDouble, []int32{1, 1, 3}, b.element(kindUint8, []byte{7, 8, 9})))
 			add(b.matrix("cube", classDouble, []int32{2, 2, 2}, b.element(kindUint8, make([]byte, 8))))
+			add(b.matrix("row", classDouble, []int32{1, 3, 2}, b.element(kindUint8, make([]byte, 6)))) // two channels, not one of 6 values
 			add(b.matrix("text", classChar, []int32{1, 2}, b.element(kindUint8, []byte("ab"))))
 			add(b.matrix("empty", classDouble, []int32{0, 0}, b.element(kindFloat64, nil)))
 			add(b.matrix("complex", classDouble|0x800, []int32{1, 1}, b.element(kindUint8, []byte{1}), b.element(kindUint8, []byte{1})))
@@ -144,7 +145,7 @@ func fixtures() (fs []fixture) {
 				"i8": {-1, 2, 3}, "u8": {200, 2}, "i16": {-300, 1, 2}, "u16": {65535}, "i32": {-70000, 1}, "u32": {4e9}, "f32": {float64(float32(0.1)), 2},
 				"f64": {0.1, 2}, "i64": {-1 << 40}, "u64": {1 << 60}, "tall(:,1)": {1, 2, 3}, "tall(:,2)": {4, 5, 6}, "wide(1,:)": {1, 3, 5}, "wide(2,:)": {2, 4, 6},
 				"deep": {7, 8, 9}, "s.x": {1, 2}, "s.inner(1).z": {0.5}, "s.inner(2).z": {9}, "s.y(:,1)": {1, 2}, "s.y(:,2)": {3, 4},
-			}, 4})
+			}, 5})
 		}
 	}
 	return fs

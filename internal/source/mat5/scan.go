@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +42,6 @@ var numeric = map[kind]struct {
 
 // size returns the bytes of a value, 0 if it is not a number.
 func (k kind) size() int { return numeric[k].size }
-
-func (k kind) decoder(order binary.ByteOrder) func([]byte) float64 {
-	return track.Decoder(numeric[k].class, numeric[k].size, order)
-}
 
 // Classes of arrays.
 const (
@@ -176,20 +171,20 @@ func (s *scanner) matrix(path string, size int64, depth int) {
 	}
 	flags := s.file.order.Uint32(s.take(8))
 	class, complexNumbers := flags&0xff, flags&0x800 != 0
-	dims := s.dimensions()
+	dims, total := s.dimensions()
 	name := path + strings.TrimRight(string(s.bytes()), "\x00")
 	switch {
 	case s.err != nil:
 		return
 	case class == classStruct:
-		s.structure(name, dims, depth)
+		s.structure(name, total, depth)
 		return
 	case class < classDouble || class > classUint64:
 		s.leave(name, classes[class])
 	case complexNumbers:
 		s.leave(name, "complex")
 	default:
-		if s.numbers(name, dims); s.err != nil {
+		if s.numbers(name, dims, total); s.err != nil {
 			s.err = fmt.Errorf("%s: %w", name, s.err)
 		}
 	}
@@ -202,13 +197,14 @@ func (s *scanner) leave(name, what string) {
 	s.file.Remark("variable %.80s is left out: it is %s", name, cmp.Or(what, "of a class that is not known"))
 }
 
-func (s *scanner) dimensions() (dims []int64) {
-	total := int64(1)
+// dimensions reads how long an array is in each direction, and how many values that makes.
+func (s *scanner) dimensions() (dims []int64, total int64) {
+	total = 1
 	for b := s.bytes(); len(b) >= 4; b = b[4:] {
 		d := int64(int32(s.file.order.Uint32(b)))
 		if d < 0 || d > 0 && total > 1<<40/d {
 			s.fail(fmt.Errorf("an array has dimension %d", d))
-			return nil
+			return nil, 0
 		}
 		total *= d
 		dims = append(dims, d)
@@ -216,11 +212,11 @@ func (s *scanner) dimensions() (dims []int64) {
 	if len(dims) < 2 {
 		s.fail(errors.New("an array has less than 2 dimensions"))
 	}
-	return dims
+	return dims, total
 }
 
-// structure reads the fields of an array of structures.
-func (s *scanner) structure(name string, dims []int64, depth int) {
+// structure reads the fields of an array of so many structures.
+func (s *scanner) structure(name string, total int64, depth int) {
 	b := s.bytes()
 	if len(b) != 4 {
 		s.fail(errors.New("a structure does not say how long its names are"))
@@ -236,10 +232,6 @@ func (s *scanner) structure(name string, dims []int64, depth int) {
 	for ; len(list) >= width; list = list[width:] {
 		f, _, _ := bytes.Cut(list[:width], []byte{0})
 		fields = append(fields, string(f))
-	}
-	total := int64(1)
-	for _, d := range dims {
-		total *= d
 	}
 	for i := range total {
 		at := name
@@ -261,16 +253,12 @@ func (s *scanner) structure(name string, dims []int64, depth int) {
 }
 
 // numbers notes the tracks of an array, whose values come next.
-func (s *scanner) numbers(name string, dims []int64) {
+func (s *scanner) numbers(name string, dims []int64, total int64) {
 	k, size, _ := s.element()
-	rows, columns := dims[0], int64(1)
-	for _, d := range dims[1:] {
-		columns *= d
-	}
-	total := rows * columns
 	if total == 0 {
 		return
 	}
+	rows, columns := dims[0], total/dims[0]
 	if k.size() == 0 || size != total*int64(k.size()) {
 		s.fail(fmt.Errorf("%d values of type %d should not have %d bytes", total, k, size))
 	}
@@ -281,16 +269,13 @@ func (s *scanner) numbers(name string, dims []int64) {
 		return
 	}
 	longest := max(rows, columns)
-	if slices.Contains(dims, total) { // a vector, in any dimension
-		longest = total
-	}
 	f := s.file
 	add := func(name string, first, step int64) {
 		f.series = append(f.series, series{variable: s.variable, at: s.at + first*int64(k.size()), step: step * int64(k.size()), kind: k, count: longest})
 		f.Infos = append(f.Infos, track.Info{Name: name, Len: longest})
 	}
 	switch {
-	case longest == total:
+	case slices.Contains(dims, total): // a vector, in any dimension
 		add(name, 0, 1)
 	case len(dims) > 2:
 		s.leave(name, fmt.Sprintf("of %d dimensions", len(dims)))

@@ -8,10 +8,10 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	format "github.com/flank-tcm/flank/internal/source/tdms"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -93,7 +93,7 @@ func (t *tdmsFile) begin(r *tdmsRate, b *source.Block, n int, fresh bool) {
 	m.uint64(0) // bytes of the segment from here on, and of its metadata: see below
 	m.uint64(0)
 	const leadIn = 28
-	group := "/" + quote(b.Hole)
+	group := "/" + format.Quoted(b.Hole)
 	objects := uint32(len(r.channels))
 	if fresh {
 		m.uint32(objects + 2)
@@ -109,7 +109,7 @@ func (t *tdmsFile) begin(r *tdmsRate, b *source.Block, n int, fresh bool) {
 		m.uint32(objects)
 	}
 	for _, ch := range r.channels {
-		m.text(group + "/" + quote(ch.Name))
+		m.text(group + "/" + format.Quoted(ch.Name))
 		m.uint32(20)
 		m.uint32(tdmsFloat32)
 		m.uint32(1)
@@ -139,9 +139,6 @@ func (t *tdmsFile) end() error {
 func (t *tdmsFile) close() error {
 	return wrong(errors.Join(t.out.Flush(), t.file.Close()))
 }
-
-// quote returns a part of the path of an object.
-func quote(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // tdmsMetadata is the metadata of a segment.
 type tdmsMetadata struct{ b []byte }

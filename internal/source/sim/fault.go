@@ -155,10 +155,8 @@ func (f Fault) check() error {
 
 // rule returns the rule of the kind of f, nil if no kind has that name.
 func (f Fault) rule() *faultRule {
-	for i := range kinds {
-		if kinds[i].kind == f.Kind {
-			return &kinds[i]
-		}
+	if i := slices.IndexFunc(kinds, func(k faultRule) bool { return k.kind == f.Kind }); i >= 0 {
+		return &kinds[i]
 	}
 	return nil
 }
@@ -250,24 +248,23 @@ func (s *faulty) Close() error { return source.Close(s.src) }
 
 func (s *faulty) Next(ctx context.Context) (*source.Block, error) {
 	for {
-		if len(s.held) > 0 && (s.ended || !s.held[0].due.After(s.now)) {
-			b := s.held[0].block
-			s.held = s.held[1:]
+		if i := slices.IndexFunc(s.held, func(l heldBlock) bool { return s.ended || !l.due.After(s.now) }); i >= 0 {
+			b := s.held[i].block
+			s.held = slices.Delete(s.held, i, i+1)
 			return b, nil
 		}
 		if s.ended {
 			return nil, io.EOF
 		}
-		b, err := s.src.Next(ctx)
-		if err == io.EOF {
+		switch b, err := s.src.Next(ctx); {
+		case err == io.EOF:
 			s.ended = true
-			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
-		}
-		if b = s.strike(b); b != nil {
-			return b, nil
+		default:
+			if b = s.strike(b); b != nil {
+				return b, nil
+			}
 		}
 	}
 }
@@ -306,8 +303,8 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 				out.Time = out.Time.Add(time.Duration(f.size() * float64(at-f.From)))
 			}
 		default:
-			x := s.copyOf(i, out.Samples[f.channel])
-			out.Samples[f.channel] = x
+			x := append(s.copies[i][:0], out.Samples[f.channel]...)
+			s.copies[i], out.Samples[f.channel] = x, x
 			first := int(math.Ceil(max(0, f.From-at).Seconds() * rate))
 			end := len(x)
 			if f.For > 0 {
@@ -318,17 +315,17 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 			}
 		}
 	}
-	if delay > 0 || slices.ContainsFunc(s.held, func(l heldBlock) bool { return l.block.Group == b.Group }) {
-		s.held = append(s.held, heldBlock{clone(out), b.Time.Add(took + delay)})
+	wait, due := delay > 0, b.Time.Add(took+delay)
+	for _, l := range s.held {
+		if l.block.Group == b.Group { // it stays behind those of its rate
+			wait, due = true, time.Unix(0, max(due.UnixNano(), l.due.UnixNano()))
+		}
+	}
+	if wait {
+		s.held = append(s.held, heldBlock{clone(out), due})
 		return nil
 	}
 	return out
-}
-
-// copyOf returns a copy of x that fault i may spoil, valid until its next call.
-func (s *faulty) copyOf(i int, x []float32) []float32 {
-	s.copies[i] = append(s.copies[i][:0], x...)
-	return s.copies[i]
 }
 
 // spoil changes the samples of a sensor's fault, the first of which has the given

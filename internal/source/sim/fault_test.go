@@ -207,10 +207,18 @@ func TestBlockFaults(t *testing.T) {
 
 func equalSamples(a, b [][]float32) bool { return slices.EqualFunc(a, b, slices.Equal[[]float32]) }
 
-// late blocks come when they are due, blocks of the other rate in time.
+// late blocks come when they are due, blocks of the other rate in time, or when those are due.
 func TestLateBlocksAreLate(t *testing.T) {
-	src, err := WithFaults(newDrill(t, Settings{Tools: []Tool{tool(Worn, 10*time.Second)}, Hole: 10 * time.Second}),
-		[]Fault{{Kind: late, Channel: "torque", From: 2 * time.Second, For: 3 * time.Second, Size: 4}})
+	slow := Fault{Kind: late, Channel: "torque", From: 2 * time.Second, For: 3 * time.Second, Size: 4}
+	// Second 2 is over at 3 and comes 4 s after; those after the fault keep their place behind it.
+	checkLate(t, []Fault{slow}, []int64{1, 102, 207, 308, 409, 509, 609, 709, 809, 910})
+	// Fast blocks are 2 s late, and do not wait for the slow ones, which are later: at 7 there are four of them, and the fifth is due.
+	checkLate(t, []Fault{slow, {Kind: late, Channel: "ch01", Size: 2}}, []int64{0, 100, 204, 305, 406, 506, 607, 707, 807, 908})
+}
+
+func checkLate(t *testing.T, faults []Fault, want []int64) {
+	t.Helper()
+	src, err := WithFaults(newDrill(t, Settings{Tools: []Tool{tool(Worn, 10*time.Second)}, Hole: 10 * time.Second}), faults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,8 +238,6 @@ func TestLateBlocksAreLate(t *testing.T) {
 		}
 		order = append(order, b.First/100*100+fast)
 	}
-	// Second 2 is over at 3 and comes 4 s after; those after the fault keep their place behind it.
-	want := []int64{1, 102, 207, 308, 409, 509, 609, 709, 809, 910}
 	if !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)
 	}

@@ -100,6 +100,5 @@ func (t *Tool) lengthM() float64 {
 // holeTime returns the time to drill holeDepthMM at the tool's speed and feed:
 // 113.64 s at 1650 rev/min and 16 µm/rev, as in the paper.
 func (t *Tool) holeTime() time.Duration {
-	minutes := holeDepthMM / (t.FeedUM / 1000 * t.SpeedRPM)
-	return time.Duration(minutes * float64(time.Minute))
+	return time.Duration(holeDepthMM / (t.FeedUM / 1000 * t.SpeedRPM) * float64(time.Minute))
 }

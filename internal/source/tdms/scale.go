@@ -3,6 +3,7 @@ package tdms
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"sort"
@@ -73,24 +74,18 @@ func (f *file) scaler(o *object, ix rawIndex) scaler {
 }
 
 // scaleOf returns the scale of a channel: its own, or its group's, or
-// of the file.
+// of the file. Values of status "scaled" were scaled when they were written.
 func (f *file) scaleOf(o *object) (scale, error) {
-	for _, from := range []*object{o, f.objects["/"+quoted(o.group)], f.objects["/"]} {
-		if from == nil || !hasScales(from.properties) {
-			continue
+	for _, from := range []*object{o, f.objects["/"+Quoted(o.group)], f.objects["/"]} {
+		if from != nil && scaleCount(from.properties) > 0 && from.properties["NI_Scaling_Status"].text != "scaled" {
+			return readScale(from.properties)
 		}
-		return readScale(from.properties)
 	}
 	return scale{}, nil
 }
 
-func quoted(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
-
-// hasScales reports whether an object says how its values are scaled. Values of
-// status "scaled" were scaled when they were written.
-func hasScales(p map[string]value) bool {
-	return scaleCount(p) > 0 && p["NI_Scaling_Status"].text != "scaled"
-}
+// Quoted returns a part of the path of an object.
+func Quoted(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // scaleCount returns how many scales there are, which some writers do not say.
 func scaleCount(p map[string]value) int {
@@ -169,7 +164,7 @@ func readStep(kind string, at int, get func(name string) (value, bool)) (st step
 			slices.Reverse(st.from)
 			slices.Reverse(st.to)
 		}
-		if err == nil && (len(st.from) == 0 || len(st.from) != len(st.to) || !slices.IsSorted(st.from) || len(slices.Compact(slices.Clone(st.from))) < len(st.from) || slices.ContainsFunc(st.from, isNaN)) {
+		if err == nil && (len(st.from) == 0 || len(st.from) != len(st.to) || !slices.IsSorted(st.from) || len(slices.Compact(slices.Clone(st.from))) < len(st.from) || slices.ContainsFunc(st.from, math.IsNaN)) {
 			err = fmt.Errorf("scale %d is a table of %d and %d numbers that do not ascend or descend", at, len(st.from), len(st.to))
 		}
 	case "AdvancedAPI":
@@ -178,8 +173,6 @@ func readStep(kind string, at int, get func(name string) (value, bool)) (st step
 	}
 	return st, err
 }
-
-func isNaN(v float64) bool { return v != v }
 
 // numbers reads a list of a scale, of the given size if the file does not say it.
 func numbers(name string, size, at int, get func(name string) (value, bool)) (out []float64, err error) {

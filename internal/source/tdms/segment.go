@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 )
 
 // Flags of a segment's table of contents.
@@ -182,6 +183,23 @@ func (f *file) readObject(m *meta, list []member, position map[*object]int) []me
 		position[o] = len(list)
 		list = append(list, e)
 	}
+	before := o.properties["wf_start_time"].time
 	m.properties(o)
+	f.noteBreak(o, before, o.properties["wf_start_time"].time)
 	return list
+}
+
+// noteBreak notes that a channel begins again at another time than that at which the values since its start before have ended.
+func (f *file) noteBreak(o *object, before, start time.Time) {
+	dt := o.properties["wf_increment"].number
+	if !(dt > 0) || start.Equal(before) {
+		return
+	}
+	late := start.Sub(before) - time.Duration(float64(o.values-o.begun)*dt*1e9)
+	if o.begun = o.values; o.values == 0 || before.IsZero() || start.IsZero() || late.Abs() <= time.Second { // a computer's clock
+		return
+	}
+	if f.breaks++; f.breaks == 1 {
+		f.aBreak = fmt.Sprintf("channel %s/%s behind value %d, %v late", o.group, o.channel, o.values, late)
+	}
 }

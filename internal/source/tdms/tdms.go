@@ -45,6 +45,8 @@ type file struct {
 	objects  map[string]*object
 	order    []*object
 	channels []*object // that can be read
+	breaks   int       // places where values do not follow those before them
+	aBreak   string    // the first
 	track.Listing
 }
 
@@ -54,6 +56,7 @@ type object struct {
 	group, channel string
 	properties     map[string]value
 	start          value    // the first wf_start_time
+	begun          int64    // values before the last one
 	index          rawIndex // the last one that was stated
 	stated         bool     // there is one
 	scale          scale
@@ -94,6 +97,9 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	if n := len(unused); n > 0 {
 		f.Remark("properties that look like a calibration are not used: %s, %d in all; where numbers are not yet in the unit, write `gain` for the channel in the layout: value = gain · number, which is 1/S for a sensitivity of S a unit",
 			strings.Join(unused[:min(n, 4)], "; "), n)
+	}
+	if f.breaks > 0 {
+		f.Remark("values that do not follow those before them are read as if they did: %d times, the first is %s: record into another file each time", f.breaks, f.aBreak)
 	}
 	if len(f.channels) == 0 {
 		if len(f.Remarks) > 0 {

@@ -106,6 +106,41 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// Values that were appended later are read as if they followed, which a note says; those whose start is as their number says have none.
+func TestAppended(t *testing.T) {
+	at := func(s int64) []prop {
+		return []prop{{"wf_increment", 0.5}, {"wf_start_time", stamp{3_800_000_000 + s, 0}}}
+	}
+	for name, tc := range map[string]struct {
+		starts []int64 // of two values each, a second long
+		note   string
+	}{
+		"once":            {[]int64{0}, ""},
+		"the same again":  {[]int64{0, 0, 0}, ""},
+		"as they follow":  {[]int64{0, 1, 2}, ""},
+		"a second late":   {[]int64{0, 2, 3}, ""},
+		"two hours later": {[]int64{0, 7201, 7202}, "values that do not follow those before them are read as if they did: 1 times, the first is channel g/a behind value 2, 2h0m0s late: record into another file each time"},
+		"again and again": {[]int64{0, 0, 62, 162}, "values that do not follow those before them are read as if they did: 2 times, the first is channel g/a behind value 4, 1m0s late: record into another file each time"},
+		"before it began": {[]int64{100, 0}, "values that do not follow those before them are read as if they did: 1 times, the first is channel g/a behind value 2, -1m41s late: record into another file each time"},
+	} {
+		w := new(build)
+		for i, s := range tc.starts {
+			index, toc := w.same(), 0
+			if i == 0 {
+				index, toc = w.values(kindInt8, 2), tocNewList
+			}
+			w.segment(uint32(toc), []obj{{path: "/'g'/'a'", index: index, props: at(s)}}, []byte{1, 2})
+		}
+		f, err := newFile(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.Notes(), "; "); got != tc.note || f.Tracks()[0].Len != int64(2*len(tc.starts)) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // A note names properties that look like a calibration, with their values: no program knows what they mean.
 func TestUnusedProperties(t *testing.T) {
 	w := new(build)

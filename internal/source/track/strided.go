@@ -38,10 +38,7 @@ func (s *Strided) Read(dst Values) (n int, err error) {
 		dst.Numbers[n] = s.Decode(s.b[:s.Size])
 		n++
 		s.read++
-		if s.read == s.Count {
-			break
-		}
-		if err := Skip(s.Stream, s.Step-int64(s.Size)); err != nil {
+		if err := Skip(s.Stream, s.Step-int64(s.Size)); err != nil && s.read < s.Count { // nothing need follow the last
 			return n, s.Fail(s.read, err)
 		}
 	}

@@ -11,6 +11,7 @@ package track
 
 import (
 	"io"
+	"math"
 	"time"
 )
 
@@ -31,6 +32,14 @@ func (i Info) Path() string {
 		return i.Name
 	}
 	return i.Group + "/" + i.Name
+}
+
+// RoundRate returns the whole rate that is meant where the time between samples is written with six digits.
+func RoundRate(rate float64) float64 {
+	if whole := math.Round(rate); math.Abs(whole/rate-1) < 5e-6 {
+		return whole
+	}
+	return rate
 }
 
 // Contents is what a file holds. Readers of one file must not be used

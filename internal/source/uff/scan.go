@@ -2,7 +2,6 @@ package uff
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -62,18 +61,16 @@ func (s *scanner) where() string {
 	return fmt.Sprintf("line %d", s.line)
 }
 
-func (s *scanner) isMark() bool { return isMark([]byte(s.text)) }
-
 // isMark reports whether a line begins or ends a data set.
-func isMark(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("    -1")) && len(bytes.TrimSpace(line)) == len("-1")
+func isMark(line string) bool {
+	return strings.HasPrefix(line, "    -1") && strings.TrimSpace(line) == "-1"
 }
 
 // marked reports whether the end of a data set is at a byte of the file, or on the next line.
 func (s *scanner) marked(at int64) bool {
 	var b [most]byte
 	n, _ := s.in.ReadAt(b[:], min(at, s.size))
-	line, _, _ := bytes.Cut(bytes.TrimLeft(b[:n], "\r\n"), []byte("\n"))
+	line, _, _ := strings.Cut(strings.TrimLeft(string(b[:n]), "\r\n"), "\n")
 	return isMark(line)
 }
 
@@ -85,7 +82,7 @@ func (s *scanner) toMark() error {
 		} else if err != nil {
 			return err
 		}
-		if s.isMark() {
+		if isMark(s.text) {
 			return nil
 		}
 	}

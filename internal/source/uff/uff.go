@@ -116,7 +116,7 @@ func (f *file) next(s *scanner, number int, others *[]string) (where, reason str
 		if err := s.next(); err != nil {
 			return "", "", err
 		}
-		if where = s.where(); s.isMark() {
+		if where = s.where(); isMark(s.text) {
 			break
 		}
 		if strings.TrimSpace(s.text) != "" {
@@ -208,7 +208,7 @@ var functions = []string{
 func (d *set) readHead(s *scanner) (reason string, err error) {
 	var lines [11]string
 	for i := range lines {
-		if err := s.next(); err != nil || s.isMark() {
+		if err := s.next(); err != nil || isMark(s.text) {
 			return "", errCut
 		}
 		lines[i] = s.text
@@ -314,10 +314,7 @@ func point(entity string, node, direction int) string {
 func (f *file) pieces() (pieces []track.Piece) {
 	names, undated := f.names(), false
 	for i, d := range f.sets {
-		info := track.Info{Name: names[i], Unit: d.unit, Rate: 1 / d.step, Len: d.count}
-		if whole := math.Round(info.Rate); math.Abs(whole*d.step-1) < 5e-6 { // the step is written with six digits
-			info.Rate = whole
-		}
+		info := track.Info{Name: names[i], Unit: d.unit, Rate: track.RoundRate(1 / d.step), Len: d.count}
 		if at, ok := date(d.date); ok && math.Abs(d.begin) < 1e9 {
 			info.Start = at.Add(time.Duration(d.begin * 1e9))
 		} else if !ok && !undated && digits.MatchString(d.date) {
@@ -442,7 +439,7 @@ func (t *text) atEnd() error {
 		for err == nil && len(bytes.TrimSpace(line)) == 0 {
 			line, err = t.in.ReadSlice('\n')
 		}
-		if more = !isMark(line); more && err != nil {
+		if more = !isMark(string(line)); more && err != nil {
 			return t.fail(t.read, err)
 		}
 	}
@@ -471,7 +468,7 @@ func (t *text) readLine() error {
 	if err != nil && err != io.EOF {
 		return t.fail(t.read, err)
 	}
-	if isMark(line) || len(line) == 0 {
+	if isMark(string(line)) || len(line) == 0 {
 		return where(fmt.Errorf("the values end here: the file is damaged; export it again"))
 	}
 	width := 13

@@ -44,6 +44,7 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	if n, _ := in.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "RIFF" && string(head[:4]) != "RF64" || string(head[8:]) != "WAVE" {
 		return nil, fmt.Errorf("wav: %s: is not a WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
 	}
+	long := int64(0)
 	for at := int64(len(head)); ; {
 		var b [8]byte
 		if n, err := in.ReadAt(b[:], at); n < len(b) {
@@ -59,7 +60,13 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 			if err := f.readFormat(at, n); err != nil {
 				return nil, err
 			}
+		case "ds64": // of RF64: the length of samples for which 32 bits are too few
+			_, _ = in.ReadAt(b[:], at+8) // the file ends before its samples if it ends here
+			long = int64(binary.LittleEndian.Uint64(b[:]))
 		case "data":
+			if n == math.MaxUint32 && long > 0 {
+				n = long
+			}
 			if f.decode == nil {
 				return nil, f.errorf(at-8, "the samples come before the format: the file is damaged; export it again")
 			}

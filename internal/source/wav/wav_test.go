@@ -67,6 +67,10 @@ func fixtures() []fixture {
 	}
 	big := unfinished(math.MaxUint32)
 	copy(big, "RF64")
+	sized := bytes.Clone(big[:len(big)-1]) // the length of the samples is in a chunk of its own, and a chunk follows them
+	length := binary.LittleEndian.AppendUint64(append([]byte("ds64\x1c\x00\x00\x00"), make([]byte, 8)...), uint64(len(two)))
+	sized = slices.Insert(sized, 12, append(length, make([]byte, 12)...)...)
+	sized = append(sized, "LIST\x04\x00\x00\x00INFO"...)
 	return []fixture{
 		{"pcm8", wav(1, 1, 8, false, []byte{0, 128, 255}), [][]float64{{-1, 0, 127.0 / 128}}, 0},
 		{"pcm16", wav(1, 2, 16, false, two), values, 0},
@@ -78,6 +82,8 @@ func fixtures() []fixture {
 		{"unfinished", unfinished(0), values, 1},
 		{"cut-off", unfinished(1000), values, 1},
 		{"rf64", big, values, 0},
+		{"rf64 with what follows the samples", sized, values, 0},
+		{"rf64 cut off", sized[:len(sized)-12-4], [][]float64{values[0][:2], values[1][:2]}, 1},
 	}
 }
 
