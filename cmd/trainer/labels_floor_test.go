@@ -81,7 +81,7 @@ func TestLabelsOnKafka(t *testing.T) {
 		}
 	}
 	if _, stderr, _ := dir.trainer(t, "labels check --config train.yaml --data tools.csv --labels floor --kafka "+p.addr); !strings.Contains(stderr, "left out messages of tcm.labels.v1 that are not labels") {
-		t.Errorf("a training says nothing of what is no label: %s", stderr)
+		t.Errorf("a training says nothing of messages that are not labels: %s", stderr)
 	}
 	var done []string
 	cfg := bus.Config{Brokers: []string{p.addr}, ClientID: "test"}

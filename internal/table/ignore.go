@@ -55,7 +55,7 @@ func (g *Ignore) match(column string) bool {
 	return any
 }
 
-// MatchColumn reports whether a pattern, in which * stands for any characters, or a name is that of a column.
+// MatchColumn reports whether a pattern, in which * stands for any characters, or a name, matches a column.
 func MatchColumn(pattern, column string) (bool, error) {
 	slash := strings.NewReplacer("/", "\x00") // which * would not stand for
 	ok, err := path.Match(slash.Replace(pattern), slash.Replace(column))

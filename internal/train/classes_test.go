@@ -239,7 +239,7 @@ func tableJob(t *testing.T, tb *table.Table, scan bool) Job {
 	return j
 }
 
-// A mistake in exclude is told alike in memory and on disk, where no file stays open.
+// A mistake in exclude has one text in memory and on disk, where no file stays open.
 func TestExcludeNothing(t *testing.T) {
 	for _, scan := range []bool{false, true} {
 		j := tableJob(t, labelledTable(false), scan)

@@ -65,7 +65,7 @@ func TestExamplesOfModesAndClasses(t *testing.T) {
 	}
 }
 
-// A feature does not count by its own name, whatever is in it, and * stands for a slash too.
+// A feature does not count by its own name, with any characters in it, and * stands for a slash too.
 func TestExcludeStrangeNames(t *testing.T) {
 	columns := []string{"rms", "force [N]", "note/1", "power"}
 	if got, err := excluded(columns, []string{"force [N]", "note*"}); err != nil || !slices.Equal(got, []int{1, 2}) {

@@ -288,7 +288,7 @@ func TestRelabelNewToolOfTwoRecordings(t *testing.T) {
 	}
 }
 
-// Recordings without a clock all begin at second 0: the labels of one are not taken for those of another one.
+// Recordings without a clock all begin at second 0: the labels of one are not given to another one.
 func TestRelabelOneOfTwoRecordings(t *testing.T) {
 	j := latheJob(t)
 	j.Config.Evaluate = Evaluate{ByTool: "off"}

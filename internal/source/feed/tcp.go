@@ -155,7 +155,7 @@ func (s *listener) take(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case s.slot <- struct{}{}: // while nobody asks whose it is
+	case s.slot <- struct{}{}: // while no one asks whose it is
 		s.sender = c
 		return true
 	default:

@@ -380,7 +380,7 @@ func TestPlaceHasSender(t *testing.T) {
 		none := s.sender == nil
 		s.mu.Unlock()
 		if wg.Wait(); none {
-			t.Fatal("the place is taken, and nobody has it")
+			t.Fatal("the place is taken, and no one has it")
 		}
 	}
 }

@@ -317,7 +317,7 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 	}
 	wait, due := delay > 0, b.Time.Add(took+delay)
 	for _, l := range s.held {
-		if l.block.Group == b.Group { // it stays behind those of its rate
+		if l.block.Group == b.Group { // it stays behind the blocks of its rate
 			wait, due = true, time.Unix(0, max(due.UnixNano(), l.due.UnixNano()))
 		}
 	}

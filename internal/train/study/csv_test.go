@@ -38,7 +38,7 @@ func TestReadCSVOfWear(t *testing.T) {
 	}
 }
 
-// A column is left out by its own name, whatever is in it, and * stands for a slash too.
+// A column is left out by its own name, with any characters in it, and * stands for a slash too.
 func TestReadCSVIgnoresStrangeNames(t *testing.T) {
 	c := CSV{Path: "t.csv", Label: "state", Ignore: []string{"force [N]", "note*"}}
 	got, err := c.header(table.NewTextReader(strings.NewReader("a,force [N],note/1,state\n"), "t.csv"))
