@@ -375,6 +375,7 @@ func TestMQTTRetired(t *testing.T) {
 	_, to = mqttRoute(t, device, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })
 	deliver(alert(drill, 1, event.Raised))
 	deliver(retired)
+	await.Until(t, "the device is dead", func() bool { return len(e.all()) >= 3 })
 	await.Until(t, "it takes commands", func() bool { return device.Subscribers("spBv1.0/acme/NCMD/hall1") > 0 })
 	device.Publish(t, "spBv1.0/acme/NCMD/hall1", spbPayload(monday, -1, []spbMetric{{spbRebirth, true}}), false)
 	await.Until(t, "the node is born again", func() bool { return len(e.all()) >= 5 })
