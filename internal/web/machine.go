@@ -308,7 +308,7 @@ func (m *machine) raiser(incident string) *event.Alert {
 	if m.raised != nil && m.raised.Incident == incident {
 		return m.raised
 	}
-	for i := m.alerts.total; i > m.alerts.first(); i-- {
+	for i := m.alerts.total; incident != "" && i > m.alerts.first(); i-- { // most tiles have none
 		if a := m.alerts.at(i - 1); a.Incident == incident && (a.State == event.Raised || a.State == event.Reactivated) {
 			return a
 		}
