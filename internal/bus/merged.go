@@ -21,18 +21,18 @@ const aheadOfMerge = 128
 // partition. So messages of a machine come in order, also if the topic has grown in between.
 // ReadMerged ends at the first error of fn, which it returns.
 func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, beyond func(Message) bool, fn func(Message) error) error {
-	n, err := Partitions(ctx, cfg, topic)
+	c, n, err := openTopic(ctx, cfg, topic)
 	if err != nil {
 		return err
 	}
+	defer c.close()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	within := Range{}
+	all := reading{c: c, topic: topic} // what waits to be merged keeps no other partition from reading: each has memory of its own
 	if !since.IsZero() {
-		within.Since = since.Add(-ClockMargin)
+		all.Since = since.Add(-ClockMargin)
 	}
 	var readers []*partitionReader // that have a message, in the order of their partitions
 	for p := range n {
@@ -40,12 +40,19 @@ func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, 
 		readers = append(readers, r)
 		wg.Go(func() {
 			defer close(r.messages)
-			r.err = ReadRange(ctx, cfg, topic, p, within, func(m Message) error {
+			of := all
+			of.fn = func(m Message) error {
 				if beyond != nil && beyond(m) {
 					return errBeyond
 				}
-				return r.put(ctx, m)
-			})
+				select {
+				case r.messages <- m:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			r.err = of.partition(ctx, p)
 		})
 	}
 	waiting := slices.Clone(readers)
@@ -65,16 +72,6 @@ func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, 
 			return err
 		}
 		waiting = append(waiting[:0], first)
-	}
-}
-
-// put waits until a message is asked for.
-func (r *partitionReader) put(ctx context.Context, m Message) error {
-	select {
-	case r.messages <- m:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

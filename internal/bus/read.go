@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -132,7 +133,6 @@ func readPartition(ctx context.Context, cfg Config, partition int, r reading) (e
 		return err
 	}
 	defer r.c.close()
-	r.memory = newBudget(fetchBudget)
 	return r.partition(ctx, partition)
 }
 
@@ -141,9 +141,9 @@ type reading struct {
 	c     *client
 	topic string
 	Range
-	plain  bool // From may be lastOffset, and OnRetry hears that messages from From on are gone
-	follow bool // go on at the end
-	memory *budget
+	plain  bool    // From may be lastOffset, and OnRetry hears that messages from From on are gone
+	follow bool    // go on at the end
+	memory *budget // that partitions share; nil: each has its own
 	fn     func(Message) error
 }
 
@@ -181,7 +181,7 @@ func (r *reading) bounds(ctx context.Context, at place) (next, end int64, err er
 
 // partition calls fn for the messages of a partition.
 func (r *reading) partition(ctx context.Context, partition int) error {
-	f := &fetcher{c: r.c, place: place{r.topic, partition}, budget: r.memory, busy: true}
+	f := &fetcher{c: r.c, place: place{r.topic, partition}, budget: cmp.Or(r.memory, newBudget(fetchBudget)), busy: true}
 	var end int64
 	err := r.c.retry(ctx, func(ctx context.Context) (err error) {
 		f.next, end, err = r.bounds(ctx, f.place)
